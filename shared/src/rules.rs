@@ -13,6 +13,7 @@ pub mod matchmaker_config;
 pub mod names;
 pub mod origin;
 pub mod pages;
+pub mod parties;
 pub mod ports;
 pub mod probe_url;
 pub mod public_url;

@@ -276,6 +276,59 @@ async fn latencies(bench: &Bench) {
     bench.note("find with latencies of four regions: joins", find(near).await).await;
 }
 
+/// Parties, beside more lobbies with one free seat than any look shows, and what they cost players alone.
+async fn parties(bench: &Bench) {
+    const FINDS: usize = 1_000;
+    const BESIDE: usize = 10_000;
+    let modes = json!({
+        "ten": { "regions": ["fra"], "max_players": 10, "party_size_max": 4, "reservation_seconds": 600 },
+        "five": { "regions": ["fra"], "max_players": 5, "party_size_max": 2, "reservation_seconds": 600 },
+    });
+    let game = bench.stack.make_game("parties", modes, 32_767, 32_767).await;
+    let instance = bench.stack.instance();
+    instance.warm_up(&game.public, &game.pool("ten", "fra")).await;
+    let public = format!("Bearer {}", game.public);
+    let headers = [("authorization", public.as_str())];
+    let find = async |mode: &str, party_size: u32| {
+        bench.stack.clock.advance(Duration::from_millis(100));
+        let body = json!({ "game_modes": [mode], "party_size": party_size });
+        let (status, cost) = instance.cost(event(&headers, &body, &[])).await;
+        assert_eq!(status, 200, "a seat");
+        cost
+    };
+    let find_id = async |mode: &str, party_size: u32| {
+        let body = json!({ "game_modes": [mode], "party_size": party_size });
+        game.find(&bench.stack, body).await.expect_ok().lobby_id()
+    };
+    bench.note("find of a party of two: creates a lobby", find("ten", 2).await).await;
+    bench.note("find of a party of two: joins", find("ten", 2).await).await;
+    let mut alone = Vec::new();
+    for _ in 0..FINDS {
+        alone.push(find("ten", 1).await);
+    }
+    let what = "find of a player alone, where parties may be: the mean of ten a second into lobbies of ten";
+    bench.note(what, Cost::mean(&alone)).await;
+    let mut mixed = Vec::new();
+    for nth in 0..FINDS {
+        mixed.push(find("ten", 1 + u32::try_from(nth * 7 % 4).expect("a size")).await);
+    }
+    let what = "find of one to four players: the mean of ten a second into lobbies of ten";
+    bench.note(what, Cost::mean(&mixed)).await;
+    let id = find_id("five", 2).await;
+    find("five", 2).await;
+    let almost_full = game.lobby(&bench.stack, &id).await;
+    assert_eq!((almost_full.taken, almost_full.room), (4, None));
+    let ambient = bench.stack.ambient();
+    let beside = |_| Lobby { lobby_id: LobbyId::from(ambient.uuid()), ..almost_full.clone() };
+    put_lobbies(bench, &(1..BESIDE).map(beside).collect::<Vec<_>>()).await;
+    let mut pairs = Vec::new();
+    for _ in 0..FINDS {
+        pairs.push(find("five", 2).await);
+    }
+    let what = "find of a party of two: the mean of ten a second into lobbies of five, beside 10,000 with one free seat";
+    bench.note(what, Cost::mean(&pairs)).await;
+}
+
 /// What a cap on a client's seats and an `Idempotency-Key` add to a find that joins a lobby.
 async fn clients(bench: &Bench) {
     const CAP: u32 = 8;
@@ -481,7 +534,12 @@ async fn fill(bench: &Bench, game: &TestGame) {
             ..template.clone()
         }
     };
-    let lobbies: Vec<Lobby> = (1..FULL).map(lobby).collect();
+    put_lobbies(bench, &(1..FULL).map(lobby).collect::<Vec<_>>()).await;
+}
+
+/// Writes lobbies past every operation.
+async fn put_lobbies(bench: &Bench, lobbies: &[Lobby]) {
+    let store = bench.stack.store();
     for lobbies in lobbies.chunks(25 * 16) {
         join_all(lobbies.chunks(25).map(|lobbies| async move {
             let put = |lobby: &Lobby| {
@@ -618,6 +676,7 @@ async fn main() -> ExitCode {
     hostile::refusals(&bench).await;
     // Last, so that the identifiers drawn for the lines above stay the same.
     latencies(&bench).await;
+    parties(&bench).await;
     let uncounted = bench.uncounted.lock().await;
     assert!(uncounted.is_empty(), "no line counts these: {uncounted:?}");
     let report = format!("{HEAD}{}", bench.report.lock().await);

@@ -80,7 +80,7 @@ async fn a_write_that_conflicts_with_a_transaction_is_retried() {
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = serde_json::from_value(json!("s")).unwrap();
     let burst = begun(first.parse().unwrap(), secret);
-    let outcome = store.draw_position(&key, &burst).await.unwrap();
+    let outcome = store.draw_positions(&key, &burst, 1).await.unwrap();
     assert_eq!(outcome, Ok(Burst { positions: 2, ..burst }));
 }
 
@@ -159,7 +159,7 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = BurstSecret::random(&Ambient::system());
     let burst = begun(LobbyId::nil(), secret);
-    let error = store.draw_position(&key, &burst).await.unwrap_err();
+    let error = store.draw_positions(&key, &burst, 1).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
 }
 

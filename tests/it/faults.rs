@@ -41,7 +41,7 @@ use shared::{
     store::{
         client::Store,
         creation::HeadKey,
-        lobbies::{Hiding, SeatClaim, SeatOutcome},
+        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
         servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
     },
@@ -164,6 +164,7 @@ async fn a_write_that_is_repeated_takes_one_seat() {
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seats: Seats::one(SeatId::random(&stack.ambient())),
         until: now + Duration::from_secs(120),
+        capacity: PartyCapacity::Known(0),
         hiding: Hiding::No,
     };
     for _ in 0..2 {
@@ -185,6 +186,7 @@ async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_s
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seats: Seats::one(SeatId::random(&stack.ambient())),
         until: now + Duration::from_secs(120),
+        capacity: PartyCapacity::Known(0),
         hiding: Hiding::No,
     };
     let _taken = stack.store().take_seat(&claim, now).await.unwrap();
@@ -223,6 +225,7 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
             access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
             seats: Seats::one(SeatId::random(&stack.ambient())),
             until: began_at + Duration::from_secs(120),
+            capacity: PartyCapacity::Known(0),
             hiding: Hiding::No,
         };
         let taken = store.take_seat(&claim, began_at).await.unwrap();
@@ -306,6 +309,7 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seats: Seats::one(SeatId::random(&stack.ambient())),
         until: stack.clock.now() + Duration::from_secs(120),
+        capacity: PartyCapacity::Known(0),
         hiding: Hiding::No,
     };
     let missing = "00000000-0000-0000-0000-000000000001".parse().unwrap();
@@ -348,7 +352,7 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     let mut burst = stack.store().burst(&key).await.unwrap().unwrap();
     assert_eq!(burst.first.as_str(), first);
     for positions in [2, 3] {
-        burst = stack.store().draw_position(&key, &burst).await.unwrap().unwrap();
+        burst = stack.store().draw_positions(&key, &burst, 1).await.unwrap().unwrap();
         assert_eq!(burst.positions, positions);
     }
     // Another instance knows nothing of all that, and has a position of the lobby that no find creates.

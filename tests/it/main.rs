@@ -19,6 +19,7 @@ mod lifecycle;
 mod matching;
 mod metrics;
 mod model;
+mod parties;
 mod process;
 mod refusals;
 mod runtime;

@@ -24,7 +24,7 @@ use shared::{
         tag_digests::TagDigests,
     },
     store::{
-        lobbies::{Hiding, SeatClaim, SeatOutcome},
+        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
         transitions::TransitionOutcome,
     },
 };
@@ -102,6 +102,7 @@ async fn take_in_sight(stack: &TestStack, game: &TestGame, lobby_id: LobbyId) {
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seats: Seats::one(SeatId::random(&stack.ambient())),
         until: now + Duration::from_secs(60),
+        capacity: PartyCapacity::Known(0),
         hiding: Hiding::No,
     };
     let taken = stack.store().take_seat(&claim, now).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{
     Configuration, check,
-    conditions::{self, Condition, Write},
+    conditions::{self, Condition, UNVACATED, Write},
     configurations::{all, open_findings},
     mutations::{VERDICTS, left_out},
     report::lists_every_condition,
@@ -44,7 +44,7 @@ fn the_committed_table_has_every_condition() {
 
 #[test]
 fn every_property_holds_in_every_state_of_small_configurations() {
-    for name in ["a creation sent twice", "a lowered cap", "another version"] {
+    for name in ["a creation sent twice", "a lowered cap", "another version", "a party assumes a capacity"] {
         let outcomes = check(configuration(name).unwrap(), None);
         let violation = outcomes.violation.map(|violation| violation.to_string());
         assert_eq!(violation, None, "{name}");
@@ -59,6 +59,8 @@ fn what_a_condition_keeps_from_going_wrong_is_found_without_it() {
         (Write::TakePlace, "#used = :last", "a server allotted more than it can run", "I2"),
         (Write::PutLobby, "attribute_not_exists(#lobby_id)", "a creation sent twice", "I4"),
         (Write::TakeFreeSeat, "#pool = :pool", "another version", "I6"),
+        (Write::TakeParty, "#max_players_party = :capacity", "a party assumes a capacity", "I1"),
+        (Write::TakeParty, UNVACATED, "two parties, two lobbies of three seats", "I13"),
     ];
     for (write, clause, name, invariant) in cases {
         let condition = Condition { write, clause };

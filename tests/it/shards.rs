@@ -23,7 +23,7 @@ use shared::{
     },
     store::{
         creation::{Creation, CreationOutcome},
-        lobbies::{Hiding, SeatClaim, SeatOutcome},
+        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     },
 };
 
@@ -61,6 +61,9 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) 
         tag_digests: TagDigests::default(),
         max_players: 3,
         max_players_direct: 3,
+        max_players_party: None,
+        party_size_max: None,
+        room: None,
         reservation_secs: 120,
         idle_secs: 0,
         taken,
@@ -145,6 +148,7 @@ async fn a_find_that_may_not_create_tries_every_lobby_of_a_busy_pool() {
                 access: Access::Find(pool.clone(), TagDigests::default()),
                 seats: Seats::one(SeatId::random(&ambient)),
                 until: now + Duration::from_secs(120),
+                capacity: PartyCapacity::Known(0),
                 hiding: Hiding::No,
             };
             assert!(matches!(store.take_seat(&claim, now).await.unwrap(), SeatOutcome::Taken(_)));

@@ -57,6 +57,7 @@ const SOURCES: &[(&str, &str)] = &[
 const KEY_CONDITIONS: &[&str] = &[
     "#pool = :pool AND #joinable_from <= :now",
     "#tag_set = :tag_set AND #joinable_from <= :now",
+    "#pool = :pool AND #room >= :room",
     "#server = :server",
     "#placement_pool = :pool AND #free_from <= :time",
     "#placement_pool = :pool AND #free_from > :time",

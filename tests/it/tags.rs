@@ -21,7 +21,7 @@ use shared::{
         seats::Seats,
         tag_digests::TagDigests,
     },
-    store::lobbies::{Hiding, SeatClaim, SeatOutcome},
+    store::lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
 };
 
 /// The most tags that a lobby can have, of the greatest length: 5 KB.
@@ -142,6 +142,7 @@ async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
             access: Access::Find(game.pool("arena", "fra"), digests),
             seats: Seats::one(SeatId::random(&stack.ambient())),
             until: stack.clock.now() + Duration::from_secs(60),
+            capacity: PartyCapacity::Known(0),
             hiding: Hiding::No,
         };
         match stack.store().take_seat(&claim, stack.clock.now()).await.unwrap() {

@@ -59,8 +59,7 @@ impl Operation for CreateLobby {
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
         let seeker =
-            match self.seating.begin(request, &right, &settings, Self::NAME, body.player_data.clone()).await?
-            {
+            match self.seating.begin(request, &right, &settings, Self::NAME, body.party.clone()).await? {
                 Entrance::Replayed(answer) => return Ok(*answer),
                 Entrance::Open(seeker) => seeker,
             };

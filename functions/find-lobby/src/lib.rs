@@ -85,7 +85,7 @@ impl FindLobby {
         let (right, settings) = self.auth.player(caller?, request).await?;
         let mut seeker = match self
             .seating
-            .begin(request, &right, &settings, <Self as Operation>::NAME, body.player_data.clone())
+            .begin(request, &right, &settings, <Self as Operation>::NAME, body.party.clone())
             .await?
         {
             Entrance::Replayed(answer) => return Ok(*answer),

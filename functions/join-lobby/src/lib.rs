@@ -7,6 +7,7 @@ use shared::{
     matchmaking::matchmaker::Matchmaker,
     models::{errors::Error, token::TokenKind},
     request::Request,
+    rules::parties::check_party,
     screening::admission::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
@@ -56,8 +57,7 @@ impl Operation for JoinLobby {
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
         let seeker =
-            match self.seating.begin(request, &right, &settings, Self::NAME, body.player_data.clone()).await?
-            {
+            match self.seating.begin(request, &right, &settings, Self::NAME, body.party.clone()).await? {
                 Entrance::Replayed(answer) => return Ok(*answer),
                 Entrance::Open(seeker) => seeker,
             };
@@ -66,6 +66,7 @@ impl Operation for JoinLobby {
         let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;
         let lobby_id = body.named(&settings.namespace.tag_key)?;
         let joinable = self.matchmaker.joinable(&settings, lobby_id).await?;
+        check_party(body.party.size, [joinable.sizes(body.party.size)], &settings.namespace)?;
 
         // Screening, then store.
         let found = async {

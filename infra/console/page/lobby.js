@@ -22,7 +22,7 @@ export function show(screen, context) {
 
   async function look() {
     if (document.hidden) return;
-    const lobby = await read("lobby", { lobby: context.id });
+    const lobby = await read("lobby", { game: context.named.game, lobby: context.id });
     setNow(lobby.now);
     const text = JSON.stringify({ ...lobby, now: 0 });
     if (isOver || text === known) return;
@@ -68,6 +68,7 @@ function draw(context, lobby, act) {
   const { row } = lobby;
   const call = (name, request) => change("call", { ...context.named, namespace: lobby.namespace_id, act: name, lobby: row.id, request });
   const hasEnded = row.state === "ended";
+  const hasParties = lobby.seats.some((seat) => seat.party);
   const mayChange = context.deployment.may_change && !hasEnded;
   const free = (seat) => el("button", { type: "button", className: "small danger", onclick: async () => {
     if (await confirmed(`Free the seat ${seat.slice(0, 8)}? Its player loses it, and another one may take it. The game server is not asked.`, "Free the seat")) act(() => change("call", { ...context.named, namespace: lobby.namespace_id, act: "free", lobby: row.id, seat }));
@@ -96,7 +97,7 @@ function draw(context, lobby, act) {
         ["ports", ports(lobby.ports)],
       ])),
       el("div", { className: "stack side" },
-        card("Seats", lobby.seats.length ? table(["seat", "state", "until", ...(mayChange ? [""] : [])], lobby.seats.map((seat) => [el("code", {}, seat.seat_id), tag(seat.state), when(seat.until), ...(mayChange ? [free(seat.seat_id)] : [])])) : el("p", { className: "quiet" }, "No seat is taken.")),
+        card("Seats", lobby.seats.length ? table(["seat", "state", "until", ...(hasParties ? ["party"] : []), ...(mayChange ? [""] : [])], lobby.seats.map((seat) => [el("code", {}, seat.seat_id), tag(seat.state), when(seat.until), ...(hasParties ? [seat.party ? el("code", {}, seat.party) : ""] : []), ...(mayChange ? [free(seat.seat_id)] : [])])) : el("p", { className: "quiet" }, "No seat is taken.")),
         card("Timeline", timeline(lobby.timeline)),
         lobby.state && card("State", el("pre", { tabindex: "0" }, JSON.stringify(lobby.state, null, 2))),
         lobby.config && card("Configuration", el("pre", { tabindex: "0" }, JSON.stringify(lobby.config, null, 2))))),

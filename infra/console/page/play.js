@@ -8,7 +8,7 @@ const PATHS = { find: "/matchmaker/lobbies/find", join: "/matchmaker/lobbies/joi
 const VERBS = { find: "Find a lobby", join: "Join the lobby", create: "Create a lobby" };
 /** What a find would have done with a lobby. */
 const VERDICTS = new Map(Object.entries({
-  taken: "taken", "joinable, less full or younger": "fits, but is less full or younger", full: "full", closed: "closed, private or over",
+  taken: "taken", "joinable, less full or younger": "fits, but is less full or younger", full: "full", too_full: "too full for the party", closed: "closed, private or over",
   lease_expired: "silent game server", tag_mismatch: "lacks a tag", other_version: "other mode, region or version", race_lost: "lost to another find", excluded: "excluded by the request",
 }));
 
@@ -46,18 +46,20 @@ function form(context, settings, result, seats) {
     const region = (label, none) => field(label, el("select", { name: "region" }, el("option", { value: "" }, none), regions(names).map((one) => el("option", { value: one.region_id }, `${one.region_display_name} (${one.region_id})`))));
     const tags = () => names.some((mode) => modes[mode].taggable) && field("Tags", el("input", { name: "tags", placeholder: "map=harbour", autocomplete: "off" }), `name=value, several with commas; for ${names.filter((mode) => modes[mode].taggable).join(", ")}`);
     const size = () => names.some((mode) => modes[mode].allow_dynamic_max_players) && field("Seats of a new lobby", el("input", { name: "max_players", type: "number", min: "1", placeholder: "the mode's own" }));
+    const largest = Math.max(...names.map((mode) => modes[mode].party_size_max ?? 1));
+    const party = () => largest > 1 && field("Players together", el("input", { name: "party", type: "number", min: "1", max: String(largest), placeholder: "1" }));
     const drawn = {
       find: () => [
         el("fieldset", {}, el("legend", {}, "Modes"), names.map((mode, at) => el("label", {}, el("input", { type: "checkbox", name: "mode", value: mode, checked: at === 0 }), mode, el("small", { className: "hint" }, plural(modes[mode].max_players, "seat"))))),
         region("Region", "the recommended one"),
         field("Latencies", el("input", { name: "latencies", placeholder: "fra=20, nyc=95", autocomplete: "off" }), "region=milliseconds, several with commas; without a number where the player cannot reach it"),
-        tags(), size(),
+        tags(), size(), party(),
         el("fieldset", {}, el("label", {}, el("input", { type: "checkbox", name: "prevent" }), "never create a lobby")),
       ],
-      join: () => [field("Lobby", el("input", { name: "lobby", required: true, autocomplete: "off", placeholder: "its identifier or code", value: context.id ?? "" }))],
+      join: () => [field("Lobby", el("input", { name: "lobby", required: true, autocomplete: "off", placeholder: "its identifier or code", value: context.id ?? "" })), party()],
       create: () => [
         field("Mode", el("select", { name: "mode" }, names.map((mode) => el("option", { value: mode }, mode)))), region("Region", "the recommended one"),
-        field("Publicity", el("select", { name: "publicity" }, ["private", "public"].map((value) => el("option", { value }, value)))), tags(), size(),
+        field("Publicity", el("select", { name: "publicity" }, ["private", "public"].map((value) => el("option", { value }, value)))), tags(), size(), party(),
       ],
     };
     chosen.replaceChildren(...drawn[name()]().filter(Boolean));
@@ -70,10 +72,11 @@ function form(context, settings, result, seats) {
     const tags = pairs(value("tags"));
     const latencies = Object.fromEntries(Object.entries(pairs(value("latencies"))).map(([region, ms]) => [region, ms.trim() === "" ? null : Number(ms)]));
     const rest = { ...(Object.keys(tags).length ? { tags } : {}), ...(value("max_players") ? { max_players: Number(value("max_players")) } : {}) };
-    if (name() === "join") return { lobby_id: value("lobby")?.trim() ?? "" };
-    if (name() === "create") return { game_mode: value("mode"), ...(value("region") ? { region: value("region") } : {}), publicity: value("publicity"), ...rest };
+    const party = Number(value("party") ?? 1) > 1 ? { party_size: Number(value("party")) } : {};
+    if (name() === "join") return { lobby_id: value("lobby")?.trim() ?? "", ...party };
+    if (name() === "create") return { game_mode: value("mode"), ...(value("region") ? { region: value("region") } : {}), publicity: value("publicity"), ...rest, ...party };
     const modesWanted = [...made.querySelectorAll("[name=mode]:checked")].map((input) => input.value);
-    return { game_modes: modesWanted, ...(value("region") ? { regions: [value("region")] } : {}), ...(Object.keys(latencies).length ? { latencies } : {}), ...rest, ...(made.elements.prevent?.checked ? { prevent_auto_create_lobby: true } : {}) };
+    return { game_modes: modesWanted, ...(value("region") ? { regions: [value("region")] } : {}), ...(Object.keys(latencies).length ? { latencies } : {}), ...rest, ...party, ...(made.elements.prevent?.checked ? { prevent_auto_create_lobby: true } : {}) };
   }
 
   const showCalls = () => calls.replaceChildren(sameCall(context, name(), request()));
@@ -110,7 +113,8 @@ function sameCall(context, act, request) {
 
 function outcome(context, came) {
   const isFine = came.status === 200;
-  const said = isFine ? "A seat is reserved." : `${came.response.code ?? came.status}: ${came.response.message ?? "no message"}`;
+  const seats = came.response.players?.length ?? 1;
+  const said = isFine ? `${seats === 1 ? "A seat is" : `${seats} seats are`} reserved.` : `${came.response.code ?? came.status}: ${came.response.message ?? "no message"}`;
   const considered = came.candidates && came.candidates.lobbies > 0 && el("div", { className: "stack" },
     el("h3", {}, `Of ${plural(came.candidates.lobbies, "lobby", "lobbies")} before the find: ${came.candidates.counts.map(([verdict, count]) => `${count} ${VERDICTS.get(verdict) ?? verdict}`).join(", ")}`),
     el("ul", { className: "lobbies considered" }, came.candidates.first.map(({ lobby, verdict }) => {
@@ -131,7 +135,8 @@ function outcome(context, came) {
 
 function take(context, { response, lobby }) {
   const all = taken.get(context.named.namespace) ?? [];
-  all.unshift({ lobby: response.lobby.lobby_id, code: response.lobby.code, token: response.player.token, mode: lobby?.mode ?? "", state: "reserved", said: "" });
+  const seat = ({ token }) => ({ lobby: response.lobby.lobby_id, code: response.lobby.code, token, mode: lobby?.mode ?? "", state: "reserved", said: "" });
+  all.unshift(...(response.players ?? [response.player]).map(seat));
   taken.set(context.named.namespace, all);
 }
 

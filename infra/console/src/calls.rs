@@ -131,7 +131,8 @@ async fn request(
             let (namespace_id, lobby_id, seat_id) = (call.namespace.clone(), lobby.clone(), seat.clone());
             // Nobody knows the address that took the seat: its place under a cap is free once the hold
             // expires.
-            let seat = PlayerSeat { namespace_id, lobby_id, seat_id, client: None, data: None };
+            let (client, membership, data) = (None, None, None);
+            let seat = PlayerSeat { namespace_id, lobby_id, seat_id, client, membership, data };
             json!({ "player_token": (host.keys)().await?.issue_player(&seat, host.ambient.now()) })
         }
         (Act::Free, ..) => return Err("say which seat".to_owned().into()),

@@ -175,8 +175,8 @@ impl Console {
             "deployment" => details::deployment(&self.host, &self.run).await?,
             "namespace" => details::namespace(&self.host, queried(query)?).await?,
             "lobby" => {
-                let NamedLobby { lobby } = queried(query)?;
-                details::lobby(&self.host, &self.watches, &lobby).await?
+                let NamedLobby { lobby, game } = queried(query)?;
+                details::lobby(&self.host, &self.watches, &game, &lobby).await?
             }
             "server" => details::server(&self.host, &self.watches, queried(query)?).await?,
             "search" => search::found(&self.host, &self.watches, queried(query)?).await?,

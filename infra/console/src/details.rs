@@ -8,9 +8,11 @@ use shared::{
     base::ambient::Timestamp,
     models::{
         errors::Error,
-        ids::{GameMode, LobbyId, ServerKey},
+        ids::{GameId, GameMode, LobbyId, SeatId, ServerKey},
         lobby::Lobby,
         rights::GameRight,
+        seats::Seats,
+        tag_digests::TagKey,
     },
     store::lobby_data::Part,
     wire::{GameFull, VersionFull, ports},
@@ -73,8 +75,8 @@ pub async fn namespace(host: &Host, named: Named) -> Result<Value, Refusal> {
     }))
 }
 
-/// A lobby, also for a day after its end.
-pub async fn lobby(host: &Host, watches: &Watches, id: &LobbyId) -> Result<Value, Refusal> {
+/// A lobby of a game, also for a day after its end.
+pub async fn lobby(host: &Host, watches: &Watches, game: &GameId, id: &LobbyId) -> Result<Value, Refusal> {
     let (store, now) = (&host.store, host.ambient.now());
     let lobby = store.lobby(id).await.map_err(refusal)?;
     let lobby = lobby.ok_or_else(|| Refusal::from(format!("there is no lobby {id}")))?;
@@ -84,6 +86,13 @@ pub async fn lobby(host: &Host, watches: &Watches, id: &LobbyId) -> Result<Value
         true => store.lobby_data(std::slice::from_ref(id), Part::Config).await.map_err(refusal)?,
         false => Vec::new(),
     };
+    let parties = match lobby.party_size_max {
+        Some(largest) => {
+            let namespace = store.namespace(game, &lobby.pool.namespace_id).await.map_err(refusal)?;
+            namespace.map(|namespace| parties(&lobby, largest, &namespace.tag_key)).unwrap_or_default()
+        }
+        None => BTreeMap::new(),
+    };
     let seen = watches.of(&lobby.pool.namespace_id);
     let changes = seen.map(|watch| watch.changes_of(id.as_str())).unwrap_or_default();
     let finite = |at: Timestamp| Some(at).filter(|at| *at < Timestamp::NEVER);
@@ -92,13 +101,26 @@ pub async fn lobby(host: &Host, watches: &Watches, id: &LobbyId) -> Result<Value
         "version_id": lobby.pool.version_id, "code": lobby.code, "closed": lobby.closed, "draining": lobby.is_draining,
         "max_players_direct": lobby.max_players_direct, "reservation_secs": lobby.reservation_secs,
         "idle_secs": lobby.idle_secs, "lease_until": finite(lobby.lease_until), "ports": ports(&lobby.ports),
-        "seats": seats(&lobby, now), "tags": tags.get(id), "state": state,
+        "seats": seats(&lobby, &parties, now), "tags": tags.get(id), "state": state,
         "config": config.first().map(|(_, config)| config), "timeline": timeline(&lobby, changes),
     }))
 }
 
-/// The seats of a lobby one by one, connected ones first; those that lapsed are marked.
-fn seats(lobby: &Lobby, now: Timestamp) -> Vec<Value> {
+/// The seats of parties that are still there with the first one of theirs, each with that one.
+fn parties(lobby: &Lobby, largest: u32, key: &TagKey) -> BTreeMap<SeatId, SeatId> {
+    let all = lobby.connected.keys().chain(lobby.reserved.keys());
+    let members = all.flat_map(|first| {
+        let party = Seats::of_party(first.clone(), largest, key);
+        let there: Vec<_> = party.others().iter().filter(|seat| lobby.has_seat(seat)).cloned().collect();
+        let itself = (!there.is_empty()).then(|| first.clone());
+        there.into_iter().chain(itself).map(|seat| (seat, first.clone()))
+    });
+    members.collect()
+}
+
+/// The seats of a lobby one by one, connected ones first; those that lapsed are marked, and those of parties
+/// have the first one of theirs.
+fn seats(lobby: &Lobby, parties: &BTreeMap<SeatId, SeatId>, now: Timestamp) -> Vec<Value> {
     let connected = lobby.connected.iter().map(|seat| ("connected", seat));
     let reserved = lobby.reserved.iter().map(|seat| ("reserved", seat));
     let seats = connected.chain(reserved).map(|(state, (seat_id, until))| {
@@ -106,7 +128,7 @@ fn seats(lobby: &Lobby, now: Timestamp) -> Vec<Value> {
             shared::models::lobby::SeatState::Held => state,
             _ => "lapsed",
         };
-        json!({ "seat_id": seat_id, "state": state, "until": until })
+        json!({ "seat_id": seat_id, "state": state, "until": until, "party": parties.get(seat_id) })
     });
     seats.collect()
 }

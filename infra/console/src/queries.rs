@@ -31,6 +31,8 @@ pub struct Watched {
 pub struct NamedLobby {
     /// The lobby.
     pub lobby: LobbyId,
+    /// Its game.
+    pub game: GameId,
 }
 
 /// What is searched, in a namespace first.

@@ -126,7 +126,7 @@ fn refusal(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason>
     if !lobby.tag_digests.contain(&criteria.new_lobby.tag_digests) {
         return Some(Reason::TagMismatch);
     }
-    match lobby.availability_for_find(now) {
+    match lobby.availability_for_find(criteria.party_size, now) {
         Availability::Free(_) | Availability::TakeOver(_) => None,
         Availability::Refused(refusal) => Reason::of(refusal),
     }

@@ -81,6 +81,7 @@ fn looked_at(considered: usize, refused: &std::collections::BTreeMap<Reason, usi
 const fn words(reason: Reason) -> &'static str {
     match reason {
         Reason::Full => "full",
+        Reason::TooFull => "with fewer free seats than the party has players",
         Reason::Closed => "closed, private or ended",
         Reason::LeaseExpired => "of a silent game server",
         Reason::TagMismatch => "without a requested tag",

@@ -253,8 +253,8 @@ fn config() -> Result<VersionConfig, DemoError> {
         "game_modes": {
             "duel": { "regions": regions, "max_players": 2 },
             "arena": {
-                "regions": regions, "max_players": 10, "taggable": true, "allow_dynamic_max_players": true,
-                "actions": { "create": { "enabled": true } },
+                "regions": regions, "max_players": 10, "party_size_max": 4, "taggable": true,
+                "allow_dynamic_max_players": true, "actions": { "create": { "enabled": true } },
             },
             "solo": { "regions": regions, "max_players": 1 },
         }

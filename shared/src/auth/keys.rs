@@ -17,7 +17,8 @@ use crate::{
     models::{
         client::ClientId,
         ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
-        player_data::{PlayerData, PlayerDetails},
+        player_data::PlayerData,
+        seats::{Membership, PlayerDetails},
         token::{
             CREDENTIAL_LIFE, Claims, Credential, CredentialKind, DevelopmentHost, InvalidToken, LobbyClaims,
             PlayerSeat, TokenKind,
@@ -53,6 +54,11 @@ struct SignedClaims {
     seat: Option<SeatId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientId>,
+    /// The first seat of a player's party, and its size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    party: Option<SeatId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    party_size: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<PlayerData>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +79,8 @@ impl SignedClaims {
             srv_iat: None,
             seat: None,
             client: None,
+            party: None,
+            party_size: None,
             data: None,
             host: None,
         }
@@ -117,10 +125,15 @@ impl SignedClaims {
                 lobby_id: self.lobby?,
                 seat_id: self.seat?,
                 client: self.client,
+                membership: self
+                    .party
+                    .zip(self.party_size)
+                    .map(|(party_id, party_size)| Membership { party_id, party_size }),
                 data: self.data,
             }),
             TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer(PlayerDetails {
                 player_id: self.jti?.to_string(),
+                membership: None,
                 player_data: self.data,
             }),
         })
@@ -319,6 +332,8 @@ fn player_claims(seat: &PlayerSeat, now: Timestamp) -> SignedClaims {
         lobby: Some(seat.lobby_id.clone()),
         seat: Some(seat.seat_id.clone()),
         client: seat.client.clone(),
+        party: seat.membership.as_ref().map(|membership| membership.party_id.clone()),
+        party_size: seat.membership.as_ref().map(|membership| membership.party_size),
         data: seat.data.clone(),
         ..SignedClaims::new(TokenKind::Player, now, PLAYER_TOKEN_LIFE)
     }
@@ -345,6 +360,7 @@ mod tests {
             lobby_id: LobbyId::nil(),
             seat_id: SeatId::random(&Ambient::system()),
             client: None,
+            membership: None,
             data: None,
         }
     }

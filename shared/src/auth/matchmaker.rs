@@ -14,7 +14,7 @@ use crate::{
         client::Client,
         errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
-        player_data::PlayerDetails,
+        seats::PlayerDetails,
         token::{
             Claims, CloudToken, Credential, DevelopmentHost, InvalidToken, LobbyClaims, Owner, PlayerSeat,
             TokenKind,

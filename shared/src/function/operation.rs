@@ -28,7 +28,7 @@ use crate::{
         instance::Instance,
         metrics::{Counter, Counts},
     },
-    models::{errors::Error, player_data::PlayerDetails},
+    models::{errors::Error, seats::PlayerDetails},
     request::Request,
     rules::encodings::prefers_gzip,
     wire::explanation::Explanation,

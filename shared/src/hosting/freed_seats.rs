@@ -1,13 +1,17 @@
 //! Seats that become free.
 //!
 //! When a seat of a full lobby becomes free, or a lobby reopens, this file announces it at the head of the
-//! lobby's criteria ([`crate::store::creation`]).
+//! lobby's criteria ([`crate::store::creation`]). When a lobby has room for parties again, it notes that in
+//! their index.
 
 use std::sync::Arc;
 
 use crate::{
     auth::matchmaker::SeatRight,
-    base::{ambient::Ambient, cache::TimedMap},
+    base::{
+        ambient::{Ambient, Timestamp},
+        cache::TimedMap,
+    },
     models::{
         client::Client,
         errors::Error,
@@ -26,6 +30,19 @@ use crate::{
 
 /// Heads remembered.
 const HEADS_MAX: usize = 1_024;
+
+/// Shows to parties that `lobby` has more room than their index shows.
+///
+/// As with an announcement, an unwritten hint must not fail the call.
+pub(super) async fn show_more_room(store: &Store, lobby: &Lobby, now: Timestamp) {
+    if lobby.room_at(now) <= lobby.room {
+        return;
+    }
+    if let Err(error) = store.note_room(lobby, now).await {
+        let cause = error.cause().unwrap_or("refused").to_owned();
+        tracing::warn!(lobby.id = %lobby.lobby_id, cause, "parties see a lobby's room late");
+    }
+}
 
 /// Releases seats, and tells finds of them.
 #[derive(Clone, Debug)]
@@ -66,8 +83,7 @@ impl FreedSeats {
         match lobby.end_cause(self.ambient.now()) {
             // Also on a retry: the first call may have crashed before this.
             Some(EndCause::Idle) => end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await,
-            // Only a full lobby was hidden from the index.
-            _ if is_new && lobby.taken + 1 >= lobby.max_players => self.announce(&lobby).await,
+            _ if is_new => self.show(&lobby).await,
             _ => {}
         }
         Ok(())
@@ -83,11 +99,7 @@ impl FreedSeats {
         let seat = right.seat();
         let give_up = Transition::GiveUp(seat.seat_id.clone());
         match self.store.make_transition(&seat.lobby_id, &give_up, self.ambient.now()).await? {
-            // Only a full lobby was hidden from the index.
-            TransitionOutcome::Made(lobby) if lobby.taken + 1 >= lobby.max_players => {
-                self.announce(&lobby).await;
-            }
-            TransitionOutcome::Made(_) => {}
+            TransitionOutcome::Made(lobby) => self.show(&lobby).await,
             TransitionOutcome::AlreadyMade(lobby) if !lobby.has_seat(&seat.seat_id) => {}
             TransitionOutcome::Illegal(Illegal::StageUnknown, _) => return Err(Error::Contention),
             _ => return Ok(()),
@@ -105,6 +117,22 @@ impl FreedSeats {
         if let Err(error) = self.store.release_hold(client, seat_id, departure, now).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(cause, "a client's hold of a seat that it left stays for half a minute");
+        }
+    }
+
+    /// Shows a seat of `lobby` that was left to the finds that may not see it.
+    async fn show(&self, lobby: &Lobby) {
+        self.show_room(lobby).await;
+        // Only a full lobby was hidden from the index.
+        if lobby.taken + 1 >= lobby.max_players {
+            self.announce(lobby).await;
+        }
+    }
+
+    /// Shows to parties that `lobby` has room for two again. More room than that is for heartbeats to show.
+    pub(super) async fn show_room(&self, lobby: &Lobby) {
+        if lobby.room.is_none() {
+            show_more_room(&self.store, lobby, self.ambient.now()).await;
         }
     }
 

@@ -15,6 +15,7 @@ use crate::{
         ambient::{Ambient, Timestamp},
         pauses::Pauses,
     },
+    hosting::freed_seats::show_more_room,
     models::{
         errors::Error,
         game::Game,
@@ -426,6 +427,9 @@ impl GameServers {
         let is_hidden = lobby.joinable_from == Some(Timestamp::NEVER);
         let needs_write = lobby.lease_until != server.lease_until || is_hidden;
         let lives = !needs_write || self.store.extend_lease(&lobby.lobby_id, server, now).await?;
+        if lives {
+            show_more_room(&self.store, &lobby, now).await;
+        }
         Ok(lives.then_some(lobby))
     }
 

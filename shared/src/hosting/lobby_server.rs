@@ -79,6 +79,7 @@ impl LobbyServer {
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
         if is_new {
+            self.freed.show_room(&lobby).await;
             self.freed.announce(&lobby).await;
         }
         Ok(())

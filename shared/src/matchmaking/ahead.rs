@@ -22,10 +22,7 @@ use crate::{
         matchmaker::Matchmaker,
         search::{Existing, searched},
     },
-    models::{
-        errors::Error,
-        lobby::{Availability, Refusal},
-    },
+    models::{errors::Error, lobby::Availability},
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,
     store::lobbies::Candidate,
@@ -61,7 +58,8 @@ impl Matchmaker {
         let mut has_read_all = true;
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
-            let Some(known) = self.pools.draw_lobby(pools, &self.ambient, now) else {
+            let seats = seeker.seats().count();
+            let Some(known) = self.pools.draw_lobby(pools, seats, &self.ambient, now) else {
                 // A single pool has another part, but not of the index of tags.
                 let is_parted = matches!(pools, [only] if only.tag_digests.is_empty());
                 let next = if is_parted { Some(pools) } else { unseen.next() };
@@ -82,7 +80,7 @@ impl Matchmaker {
                 Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
                 Err(refusal) => {
                     tries += 1;
-                    are_all_full &= refusal == Refusal::Full;
+                    are_all_full &= refusal.is_for_want_of_seats();
                     self.pools.forget_older_lobbies(searched, now);
                 }
             }
@@ -100,29 +98,33 @@ impl Matchmaker {
         seeker: &Seeker,
         now: Timestamp,
     ) -> Result<Looked, Error> {
-        let looks = pools.iter().map(|searched| self.look_at_part(searched, now));
+        let seats = seeker.seats().count();
+        let looks = pools.iter().map(|searched| self.look_at_part(searched, seats, now));
         let parts = try_join_all(looks).await?;
         let is_all = parts.iter().all(|part| part.is_all);
         let mut shown: Vec<Candidate> = parts.into_iter().flat_map(|part| part.shown).collect();
         seeker.trace().considered(shown.len(), 0);
         shown.retain(|candidate| !seeker.excludes(&candidate.lobby_id));
-        shown.retain(|candidate| !self.bursts.was_full(&candidate.lobby_id, Timestamp::default(), now));
+        shown
+            .retain(|candidate| !self.bursts.was_full(&candidate.lobby_id, seats, Timestamp::default(), now));
         let finds = pools.iter().map(|searched| self.pools.finds_in_a_second(searched, now)).max();
         let wanted = finds.unwrap_or(0).clamp(READ_MIN, READ_MAX);
         let drawn = (0..wanted).filter_map(|_| self.ambient.draw(&mut shown));
         let drawn: Vec<_> = drawn.map(|candidate| candidate.lobby_id).collect();
         let lobbies = self.store.lobbies(&drawn).await?;
-        self.correct_hints(&lobbies, pools, now).await?;
+        self.correct_hints(&lobbies, pools, seeker, now).await?;
         let (mut open, mut are_others_full, mut is_one_crowded) = (Vec::new(), true, false);
         for lobby in lobbies {
-            match lobby.availability_for_find(now) {
+            let is_promised = seats > 1 && lobby.joinable_from.is_some_and(|from| from > now);
+            match lobby.availability_for_find(seats, now) {
+                _ if is_promised => {}
                 Availability::Free(_) | Availability::TakeOver(_) if lobby.is_crowded(now) => {
                     is_one_crowded = true
                 }
                 Availability::Free(_) | Availability::TakeOver(_) => open.push(lobby),
                 Availability::Refused(refusal) => {
                     seeker.trace().refused(Reason::of(refusal));
-                    are_others_full &= refusal == Refusal::Full;
+                    are_others_full &= refusal.is_for_want_of_seats();
                 }
             }
         }
@@ -133,9 +135,17 @@ impl Matchmaker {
         Ok(Looked { is_all, has_read_all: is_all && shown.is_empty(), are_others_full, is_one_crowded })
     }
 
-    /// Some candidates of a pool with the queried tags: those with exactly these first.
-    async fn look_at_part(&self, searched: &SearchedPool, now: Timestamp) -> Result<Part, Error> {
+    /// Some candidates of a pool with the queried tags: those with exactly these first; for a party, of one
+    /// shard those with room for so many `seats`.
+    async fn look_at_part(&self, searched: &SearchedPool, seats: u32, now: Timestamp) -> Result<Part, Error> {
         let (pool, tags) = (&searched.pool, &searched.tag_digests);
+        if seats > 1 {
+            let shard = u32::try_from(self.ambient.below(searched.shards.into())).unwrap_or(0);
+            let mut shown = self.store.roomy_in_shard(pool.in_shard(shard), seats, SHOWN_MAX).await?;
+            let is_all = shown.len() < SHOWN_MAX && searched.shards == 1;
+            shown.retain(|candidate| candidate.tag_digests.contain(tags));
+            return Ok(Part { shown, is_all });
+        }
         if !tags.is_empty() {
             let shown = self.store.tagged_candidates(pool, tags, now, SHOWN_MAX).await?;
             return Ok(Part { shown, is_all: false });

@@ -6,10 +6,14 @@
 //! makes it the same lobby. All lobbies but the first stay out of sight while positions are drawn (decision
 //! 23), and the last position of a lobby hides it (decision 24).
 //!
+//! A party draws a position for each of its seats. Where those straddle two lobbies, it takes the next one
+//! whole and draws the positions that it lacks there; the hole that it leaves is for smaller parties
+//! (decision 73).
+//!
 //! A find that loses its seat while it waits draws again, without waiting. If it loses that seat too, the
 //! pool is busy, and the find creates a lobby of its own.
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use futures_util::future;
 
@@ -29,7 +33,7 @@ use crate::{
     seating::seeker::Seeker,
     store::{
         creation::{Beginning, Burst, BurstOutcome, HeadKey, YOUNG_BURST_AGE},
-        lobbies::Hiding,
+        lobbies::{Hiding, PartyCapacity},
     },
 };
 
@@ -60,31 +64,36 @@ enum Role {
     Guest,
 }
 
-/// The position drawn last of a burst, where each lobby has `capacity` positions.
+/// The positions drawn last of a burst, where each lobby has `capacity` positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Position {
     /// The lobby, counted from 0.
     nth: u32,
     lobby_id: LobbyId,
     role: Role,
-    /// Whether it is the last position of its lobby.
+    /// Whether the last position of the lobby is among them.
     is_last: bool,
+    /// Seats for which it has no positions there, because the first ones drawn are in the lobby before.
+    missing: u32,
     /// Whether the lobby is hidden for the finds that draw its positions. They fill it, so a find that saw it
     /// sooner would take their seats.
     is_promised: bool,
 }
 
 impl Position {
-    fn drawn_last(burst: &Burst, capacity: u32) -> Self {
+    fn drawn_last(burst: &Burst, capacity: u32, seats: u32) -> Self {
         let position = burst.positions.saturating_sub(1);
         let nth = position.checked_div(capacity).unwrap_or(0);
-        let role = match position.checked_rem(capacity) {
+        // In the lobby, which has the last one.
+        let drawn = burst.positions.saturating_sub(nth.saturating_mul(capacity));
+        let role = match drawn.cmp(&seats) {
             _ if nth == 0 && burst.is_announced => Role::Guest,
-            Some(0) => Role::Creator,
-            _ => Role::Follower,
+            Ordering::Less | Ordering::Equal => Role::Creator,
+            Ordering::Greater => Role::Follower,
         };
         Self {
             nth,
+            missing: seats.saturating_sub(drawn).min(capacity.saturating_sub(drawn)),
             lobby_id: burst.lobby_of(position, capacity),
             role,
             is_last: burst.positions.checked_rem(capacity) == Some(0),
@@ -154,8 +163,9 @@ impl Matchmaker {
         seeker: &Seeker,
         mut round: Round,
     ) -> Result<Step, Error> {
-        let mut exhausted = self.bursts.exhausted(key);
-        let mut young = self.bursts.young(key, self.ambient.now(), YOUNG_BURST_AGE);
+        let seats = seeker.seats().count();
+        let mut exhausted = self.bursts.exhausted(key, seats);
+        let mut young = self.bursts.young(key, seats, self.ambient.now(), YOUNG_BURST_AGE);
         let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
         for _ in 0..ELECTIONS_MAX {
             round.is_without_server = false;
@@ -163,7 +173,8 @@ impl Matchmaker {
                 Some(burst) => burst,
                 None => {
                     let secret = BurstSecret::random(&self.ambient);
-                    let beginning = Beginning { key: key.clone(), secret, exhausted: exhausted.take() };
+                    let (key, positions) = (key.clone(), seeker.seats().count());
+                    let beginning = Beginning { key, secret, positions, exhausted: exhausted.take() };
                     match self.begin_burst(search, beginning, seeker, &mut round).await? {
                         Ok(step) => return Ok(step),
                         Err(other) => other,
@@ -233,18 +244,22 @@ impl Matchmaker {
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
             return self.join_older_burst(search, burst, seeker, round).await;
         }
+        let seats = seeker.seats().count();
         let next = burst.lobby_of(burst.positions, capacity);
         if seeker.excludes(&next) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
-        if burst.is_announced && self.bursts.was_full(&next, burst.opened_at, self.ambient.now()) {
+        if burst.is_announced && self.bursts.was_full(&next, seats, burst.opened_at, self.ambient.now()) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
-        let burst = match self.store.draw_position(&key, &burst).await? {
+        let burst = match self.store.draw_positions(&key, &burst, seats).await? {
             Ok(burst) => burst,
             Err(replacement) => return Ok(Err(Unseated::Replaced(replacement))),
         };
-        let lobby_id = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
+        let Position { lobby_id, missing, .. } = Position::drawn_last(&burst, capacity, seats);
+        if missing > 0 {
+            let _missing = self.store.draw_positions(&key, &burst, missing).await?;
+        }
         self.bursts.remember(&key, burst.clone(), lobby_id.clone(), self.ambient.now());
         if round.has_lost_in(&lobby_id) {
             return Ok(Err(Unseated::Lost(burst, lobby_id)));
@@ -275,7 +290,8 @@ impl Matchmaker {
         let (new, key) = (&search.criteria.new_lobby, search.head_key());
         let last = burst.lobby_of(burst.positions.saturating_sub(1), new.max_players);
         self.bursts.remember(&key, burst.clone(), last.clone(), self.ambient.now());
-        if seeker.excludes(&last) || self.bursts.was_full(&last, burst.opened_at, self.ambient.now()) {
+        let (seats, now) = (seeker.seats().count(), self.ambient.now());
+        if seeker.excludes(&last) || self.bursts.was_full(&last, seats, burst.opened_at, now) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
         let was_there = burst.is_announced && last == burst.first;
@@ -306,7 +322,7 @@ impl Matchmaker {
         round: &Round,
     ) -> Result<Step, Error> {
         let new = &search.criteria.new_lobby;
-        let position = Position::drawn_last(burst, new.max_players);
+        let position = Position::drawn_last(burst, new.max_players, seeker.seats().count());
         let Position { nth, role, .. } = position;
         let hiding = position.hiding(burst, new);
         let spacing = self.spacing_of(new, burst, &position).await?;
@@ -371,7 +387,8 @@ impl Matchmaker {
 }
 
 fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed {
-    Claimed { pool: new.pool.in_shard_of(&lobby_id, new.shards), lobby_id, hiding }
+    let capacity = PartyCapacity::Assumed(new.max_players_party.unwrap_or(new.max_players));
+    Claimed { pool: new.pool.in_shard_of(&lobby_id, new.shards), lobby_id, capacity, hiding }
 }
 
 #[cfg(test)]
@@ -386,7 +403,7 @@ mod tests {
         let (first, opened_at) = (LobbyId::nil(), Timestamp::default());
         let burst = Burst { first, secret, opened_at, positions: 1, is_announced };
         let drawn = (1..=2 * CAPACITY).map(|positions| Burst { positions, ..burst.clone() });
-        let taken = drawn.map(|burst| Position::drawn_last(&burst, CAPACITY));
+        let taken = drawn.map(|burst| Position::drawn_last(&burst, CAPACITY, 1));
         taken.map(|at| (at.nth, at.role, at.is_last, at.is_promised)).collect()
     }
 
@@ -402,6 +419,25 @@ mod tests {
             (1, Follower, true, true),
         ];
         assert_eq!(positions(false), expected);
+    }
+
+    #[test]
+    fn a_party_that_would_straddle_takes_the_next_lobby_whole() {
+        use Role::{Creator, Follower};
+        let secret = BurstSecret::random(&Ambient::system());
+        let (first, opened_at) = (LobbyId::nil(), Timestamp::default());
+        let drawn = |positions, seats| {
+            let (first, secret) = (first.clone(), secret.clone());
+            let burst = Burst { first, secret, opened_at, positions, is_announced: false };
+            let at = Position::drawn_last(&burst, 5, seats);
+            (at.nth, at.role, at.is_last, at.missing)
+        };
+        assert_eq!(drawn(2, 2), (0, Creator, false, 0));
+        assert_eq!(drawn(4, 2), (0, Follower, false, 0));
+        assert_eq!(drawn(6, 2), (1, Creator, false, 1), "one position is in the lobby before");
+        assert_eq!(drawn(9, 2), (1, Follower, false, 0));
+        assert_eq!(drawn(10, 3), (1, Follower, true, 0));
+        assert_eq!(drawn(5, 5), (0, Creator, true, 0));
     }
 
     #[test]

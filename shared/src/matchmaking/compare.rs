@@ -20,11 +20,11 @@ use crate::{
     models::{
         errors::Error,
         ids::{LobbyId, ServerKey},
-        lobby::{Availability, Lobby, Refusal, sort_fullest_first},
+        lobby::{Availability, Lobby, Refusal, Room, sort_fullest_first},
     },
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
-    store::lobbies::Candidate,
+    store::lobbies::{Candidate, PartyCapacity},
     wire::explanation::Reason,
 };
 
@@ -146,7 +146,7 @@ impl Matchmaker {
             let mut here = match shown.take() {
                 Some(shown) => shown,
                 // Which candidates have the tags is known only after reading them.
-                None if is_tagged => self.show(&comparison, pools, limit_max, true).await?,
+                None if is_tagged => self.show(&comparison, pools, limit_max, seeker.is_alone()).await?,
                 None => self.show(&comparison, pools, COMPARED_MAX + 1, false).await?,
             };
             shown = Some(here.split_off(nearest.len().min(here.len())));
@@ -166,6 +166,10 @@ impl Matchmaker {
         is_tagged: bool,
     ) -> Result<Existing, Error> {
         let Comparison { pools, may_create, limit_max, .. } = *comparison;
+        if !comparison.seeker.is_alone() {
+            let found = self.take_roomy(comparison, candidates.fitting).await?;
+            return Ok(Existing::of(found, candidates.has_more || comparison.is_one_crowded));
+        }
         if let [only] = candidates.fitting.as_slice() {
             let found = self.take_only(comparison, only).await?;
             return Ok(Existing::of(found, candidates.has_more));
@@ -196,6 +200,31 @@ impl Matchmaker {
         Ok(Existing::of(found.ok(), candidates.has_more || comparison.is_one_crowded))
     }
 
+    /// Takes the seats of a party in one of `candidates`, those with the least room first. The index shows
+    /// their room, so the first few are tried without reading them.
+    async fn take_roomy(
+        &self,
+        comparison: &mut Comparison<'_>,
+        mut candidates: Vec<Candidate>,
+    ) -> Result<Option<Found>, Error> {
+        // A sort of all pools by their room; of one pool they are sorted.
+        candidates.sort_by_key(|candidate| candidate.room);
+        if self.is_busy(comparison.pools) {
+            // All finds that saw the first would try it at the same time.
+            let least = candidates.first().and_then(|first| first.room).map(Room::seats);
+            let equal = candidates.iter().take_while(|one| one.room.map(Room::seats) == least).count();
+            let first = usize::try_from(self.ambient.below(equal as u64)).unwrap_or(0);
+            candidates.rotate_left(first);
+        }
+        let rest = candidates.split_off(candidates.len().min(TRIED_WHILE_BUSY_MAX));
+        for candidate in &candidates {
+            if let Some(found) = self.take_only(comparison, candidate).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(self.claim_fullest(comparison, rest, 1).await?.ok())
+    }
+
     /// The candidates of each of `pools` that the find wants to see.
     async fn show(
         &self,
@@ -205,7 +234,7 @@ impl Matchmaker {
         is_scan: bool,
     ) -> Result<Vec<Candidates>, Error> {
         let Comparison { seeker, sight, deadline, .. } = comparison;
-        let mut shown = self.look(pools, limit, *sight, *deadline, is_scan).await?;
+        let mut shown = self.look(pools, limit, *sight, *deadline, (is_scan, seeker.seats().count())).await?;
         for candidates in &mut shown {
             let Candidates { fitting, mismatched, .. } = candidates;
             seeker.trace().considered(fitting.len() + *mismatched, *mismatched);
@@ -258,7 +287,8 @@ impl Matchmaker {
         }
         let now = self.ambient.now();
         let hiding = self.pools.hiding(searched, &only.lobby_id, seeker.seats(), now);
-        let claimed = Claimed { pool: only.pool.clone(), lobby_id: only.lobby_id.clone(), hiding };
+        let capacity = PartyCapacity::Assumed(searched.party_capacity);
+        let claimed = Claimed { pool: only.pool.clone(), lobby_id: only.lobby_id.clone(), capacity, hiding };
         let taken = self.take(searched, claimed, seeker).await?;
         if taken.as_ref().is_err_and(|refusal| *refusal != Refusal::Excluded) {
             self.pools.note_lost_seat(searched, now);
@@ -266,16 +296,16 @@ impl Matchmaker {
         Ok(taken.ok())
     }
 
-    /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`, in the order
-    /// of `pools`. Ends at `deadline`. While this instance makes many, or refuses finds, a scan for tags
-    /// reads a pool once a second.
+    /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`, or have room
+    /// for so many `seats` of a party, in the order of `pools`. Ends at `deadline`. While this instance makes
+    /// many, or refuses finds, a scan for tags reads a pool once a second.
     async fn look(
         &self,
         pools: &[SearchedPool],
         limit: usize,
         sight: Timestamp,
         deadline: Timestamp,
-        is_scan: bool,
+        (is_scan, seats): (bool, u32),
     ) -> Result<Vec<Candidates>, Error> {
         let now = self.ambient.now();
         let (mut candidates, mut unread) = (Vec::new(), Vec::new());
@@ -295,9 +325,13 @@ impl Matchmaker {
             if self.ambient.now() >= deadline {
                 return Err(Error::Contention);
             }
-            let queries = pools
-                .iter()
-                .map(|SearchedPool { pool, shards, .. }| self.store.candidates(pool, *shards, sight, limit));
+            let queries = pools.iter().map(async |SearchedPool { pool, shards, .. }| {
+                if seats > 1 {
+                    self.store.roomy(pool, *shards, seats, limit).await
+                } else {
+                    self.store.candidates(pool, *shards, sight, limit).await
+                }
+            });
             for (found, searched) in try_join_all(queries).await?.into_iter().zip(pools) {
                 self.pools.note_shown(searched, found.len(), self.ambient.now());
                 let has_more = found.len() >= limit;
@@ -337,12 +371,12 @@ impl Matchmaker {
             seen.extend(compared.iter().cloned());
             let now = self.ambient.now();
             let mut lobbies = self.store.lobbies(&compared).await?;
-            self.correct_hints(&lobbies, pools, now).await?;
+            self.correct_hints(&lobbies, pools, seeker, now).await?;
             let silent = silent_servers(&lobbies, now);
-            lobbies.retain(|lobby| match lobby.availability_for_find(now) {
+            lobbies.retain(|lobby| match lobby.availability_for_find(seeker.seats().count(), now) {
                 Availability::Refused(refusal) => {
                     seeker.trace().refused(Reason::of(refusal));
-                    are_all_full &= refusal == Refusal::Full;
+                    are_all_full &= refusal.is_for_want_of_seats();
                     false
                 }
                 Availability::Free(_) | Availability::TakeOver(_) => {
@@ -368,7 +402,7 @@ impl Matchmaker {
                 let known = KnownLobby { lobby, learnt_at: now };
                 match self.take_seen(searched, &known, seeker).await? {
                     Ok(found) => return Ok(Ok(found)),
-                    Err(refusal) => are_all_full &= refusal == Refusal::Full,
+                    Err(refusal) => are_all_full &= refusal.is_for_want_of_seats(),
                 }
             }
             let silent: Vec<_> =
@@ -409,8 +443,10 @@ impl Matchmaker {
     ) -> Result<bool, Error> {
         let now = self.ambient.now();
         let Criteria { pools, tags, .. } = &search.criteria;
+        let seats = seeker.seats().count();
         let looked = if tags.is_empty() {
-            Candidates::of_all(self.look(pools, COMPARED_MAX, now, Timestamp::NEVER, false).await?).fitting
+            let seen = self.look(pools, COMPARED_MAX, now, Timestamp::NEVER, (false, seats)).await?;
+            Candidates::of_all(seen).fitting
         } else {
             self.look_exactly(pools, now).await?.concat()
         };
@@ -421,9 +457,8 @@ impl Matchmaker {
         let (first, rest) = others.split_at(others.len().min(READ_FIRST));
         for some in [first, rest] {
             let lobbies = self.store.lobbies(some).await?;
-            let is_joinable = |lobby: &Lobby| {
-                matches!(lobby.availability_for_find(now), Availability::Free(_) | Availability::TakeOver(_))
-            };
+            let is_joinable =
+                |lobby: &Lobby| !matches!(lobby.availability_for_find(seats, now), Availability::Refused(_));
             if lobbies.iter().any(is_joinable) {
                 return Ok(true);
             }
@@ -452,7 +487,7 @@ fn next_wave(pools: &[SearchedPool], candidates: &mut Vec<Candidate>) -> Vec<Lob
 /// The servers of which more than one of `lobbies` is dead: their other lobbies need not be read.
 fn silent_servers(lobbies: &[Lobby], now: Timestamp) -> BTreeSet<ServerKey> {
     let is_silent =
-        |lobby: &&Lobby| lobby.availability_for_find(now) == Availability::Refused(Refusal::LeaseLapsed);
+        |lobby: &&Lobby| lobby.availability_for_find(1, now) == Availability::Refused(Refusal::LeaseLapsed);
     let mut seen = BTreeSet::new();
     let servers = lobbies.iter().filter(is_silent).filter_map(|lobby| lobby.server.clone());
     servers.filter(|server| !seen.insert(server.clone())).collect()

@@ -85,7 +85,8 @@ impl Matchmaker {
         let fills_it = self.pools.fills_alone(&searched, new.max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
         let placing = Placing { sight_after, ..Placing::default() };
-        let (in_use, is_one_open) = self.pools.in_use(&searched, BURST_WINDOW, self.ambient.now());
+        let seats = seeker.seats().count();
+        let (in_use, is_one_open) = self.pools.in_use(&searched, seats, BURST_WINDOW, self.ambient.now());
         match self.attempt(search, &lobby_id, seeker, placing, Origin::Alone).await? {
             Attempt::Created(mut found) => {
                 seeker.trace().created_beside(in_use);
@@ -238,7 +239,8 @@ impl Matchmaker {
         (placing, origin, is_renewed): (Placing, Origin<'_>, bool),
     ) -> Result<Attempt, Error> {
         let searched = search.criteria.new_lobby.searched();
-        self.learn(&searched, &lobby, taken_at, placing.is_promised()).await?;
+        let seats = seeker.seats().count();
+        self.learn(&searched, (&lobby, seats), taken_at, placing.is_promised()).await?;
         let mut is_race_create = false;
         if let Origin::Has { burst, may_be_needless } = origin {
             self.bursts.note_seen(&lobby, self.ambient.now());
@@ -371,6 +373,7 @@ fn new_lobby(
     now: Timestamp,
 ) -> Lobby {
     let (new, seats) = (&search.criteria.new_lobby, seeker.seats());
+    let until = now + seeker.reservation(new.reservation);
     let lobby = Lobby {
         lobby_id: lobby_id.clone(),
         pool: new.pool.in_shard_of(lobby_id, new.shards),
@@ -390,10 +393,13 @@ fn new_lobby(
         tag_digests: new.tag_digests.clone(),
         max_players: new.max_players,
         max_players_direct: new.max_players_direct,
+        max_players_party: new.max_players_party,
+        party_size_max: new.party_size_max,
+        room: None,
         reservation_secs: u32::try_from(new.reservation.as_secs()).unwrap_or(u32::MAX),
         idle_secs: new.idle_secs,
         taken: seats.count(),
-        reserved: BTreeMap::from([(seats.first().clone(), now + seeker.reservation(new.reservation))]),
+        reserved: seats.iter().map(|seat_id| (seat_id.clone(), until)).collect(),
         connected: BTreeMap::new(),
         vacated_at: None,
         lapsed: Vec::new(),
@@ -403,6 +409,8 @@ fn new_lobby(
         has_state: false,
         has_config: search.config.is_some(),
     };
-    let in_sight_from = if new.max_players > 1 { now + sight_after } else { lobby.first_lapse() };
-    Lobby { joinable_from: (!new.is_private).then_some(in_sight_from), ..lobby }
+    let is_full = seats.count() >= new.max_players;
+    let in_sight_from = if is_full { lobby.first_lapse() } else { now + sight_after };
+    let lobby = Lobby { joinable_from: (!new.is_private).then_some(in_sight_from), ..lobby };
+    Lobby { room: lobby.room_with(seats.count()), ..lobby }
 }

@@ -18,10 +18,10 @@ use crate::{
         lobby::{Access, Lobby, Refusal},
         lobby_code::LobbyCode,
         pool::Tags,
-        version::Version,
+        version::{GameModeConfig, Version},
     },
     seating::{reply::Found, seeker::Seeker},
-    store::lobbies::{Hiding, SeatClaim, SeatOutcome},
+    store::lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     wire::explanation::FindOutcome,
 };
 
@@ -32,8 +32,17 @@ pub struct Joinable {
     pub lobby: Lobby,
     /// Its own version, which need not be the namespace's current one.
     pub version: Arc<Version>,
+    mode: GameModeConfig,
     /// Its tags, if the studio's verification receives them.
     pub tags: Tags,
+}
+
+impl Joinable {
+    /// Its mode, and how many players the lobby holds for a party of so many `seats`.
+    #[must_use]
+    pub fn sizes(&self, seats: u32) -> (&GameModeConfig, u32) {
+        (&self.mode, self.lobby.capacity(&Access::Direct, seats))
+    }
 }
 
 impl Matchmaker {
@@ -66,7 +75,8 @@ impl Matchmaker {
             // The lobby ended just now, and its data with it.
             return Err(Error::LobbyStopped);
         }
-        Ok(Joinable { lobby, version, tags: tags.unwrap_or_default() })
+        let mode = mode.clone();
+        Ok(Joinable { lobby, version, mode, tags: tags.unwrap_or_default() })
     }
 
     /// A seat in a lobby that may be joined, up to its direct capacity.
@@ -84,6 +94,7 @@ impl Matchmaker {
             access: Access::Direct,
             seats: seeker.seats().clone(),
             until: Timestamp::default(),
+            capacity: PartyCapacity::Known(joinable.lobby.capacity(&Access::Direct, seeker.seats().count())),
             hiding: Hiding::No,
         };
         let tried = self.claim(&mut claim, joinable.lobby.reservation(), seeker).await?;
@@ -100,7 +111,7 @@ impl Matchmaker {
                 self.joined(found, seeker).await
             }
             SeatOutcome::Refused(refusal, _) => Err(match refusal {
-                Refusal::Full => Error::LobbyFull,
+                Refusal::Full | Refusal::TooFull => Error::LobbyFull,
                 Refusal::Ended => Error::LobbyStopped,
                 Refusal::Excluded => Error::PlayerRemoved,
                 Refusal::Missing

@@ -7,7 +7,10 @@ use crate::{
     models::{ids::LobbyId, lobby_config::LobbyConfig, pool::Pool},
     rules::criteria::{Criteria, NewLobby, SearchedPool},
     seating::reply::Found,
-    store::{creation::HeadKey, lobbies::Hiding},
+    store::{
+        creation::HeadKey,
+        lobbies::{Hiding, PartyCapacity},
+    },
 };
 
 /// What a find looks for.
@@ -71,6 +74,8 @@ pub(super) struct Claimed {
     /// Its pool, in its shard.
     pub(super) pool: Pool,
     pub(super) lobby_id: LobbyId,
+    /// What it holds for parties.
+    pub(super) capacity: PartyCapacity,
     pub(super) hiding: Hiding,
 }
 

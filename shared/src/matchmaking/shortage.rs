@@ -199,9 +199,9 @@ impl Matchmaker {
         failed_at: Option<Timestamp>,
     ) -> Result<bool, Error> {
         let (key, now) = (search.head_key(), self.ambient.now());
-        let is_open = |burst: &&Burst| {
-            now.since(burst.opened_at) < BURST_WINDOW && self.bursts.exhausted(&key).as_ref() != Some(*burst)
-        };
+        let exhausted = self.bursts.exhausted(&key, search.criteria.party_size);
+        let is_open =
+            |burst: &&Burst| now.since(burst.opened_at) < BURST_WINDOW && exhausted.as_ref() != Some(*burst);
         let Some(burst) = evidence.burst.as_ref().filter(is_open) else { return Ok(false) };
         if failed_at.is_none_or(|failed_at| failed_at < burst.opened_at) {
             return Ok(true);

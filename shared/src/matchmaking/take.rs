@@ -25,7 +25,7 @@ use crate::{
     },
     store::{
         ending::end_in_passing,
-        lobbies::{Hiding, SeatClaim, SeatOutcome},
+        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     },
     wire::explanation::{FindOutcome, Reason},
 };
@@ -44,7 +44,7 @@ impl Matchmaker {
         seeker: &Seeker,
     ) -> Result<Option<Found>, Error> {
         let now = self.ambient.now();
-        let Some(known) = self.pools.use_known(pools, now) else { return Ok(None) };
+        let Some(known) = self.pools.use_known(pools, seeker.seats().count(), now) else { return Ok(None) };
         let Some(searched) = searched(pools, &known.lobby.pool) else { return Ok(None) };
         Ok(self.take(searched, claimed(&known, seeker.seats(), now), seeker).await?.ok())
     }
@@ -65,6 +65,7 @@ impl Matchmaker {
             access: Access::Find(claimed.pool, searched.tag_digests.clone()),
             seats: seeker.seats().clone(),
             until: Timestamp::default(),
+            capacity: claimed.capacity,
             hiding: claimed.hiding,
         };
         let mut tried = self.claim(&mut claim, searched.reservation, seeker).await;
@@ -79,7 +80,7 @@ impl Matchmaker {
                 // Seats of a lobby out of sight are promised to others, unless this instance made it for
                 // itself.
                 let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
-                self.learn(searched, &lobby, now, is_promised).await?;
+                self.learn(searched, (&lobby, claim.seats.count()), now, is_promised).await?;
                 Ok(Ok(Found {
                     lobby: *lobby,
                     seats: claim.seats,
@@ -91,12 +92,17 @@ impl Matchmaker {
             SeatOutcome::Refused(refusal, seen) => {
                 let is_race = refusal == Refusal::Full;
                 seeker.trace().refused(if is_race { Some(Reason::RaceLost) } else { Reason::of(refusal) });
-                if refusal != Refusal::Excluded {
-                    self.pools.forget_lobby(searched, &claim.lobby_id);
+                match &seen {
+                    // It is full for this party alone.
+                    Some(lobby) if refusal == Refusal::TooFull => {
+                        self.pools.correct_lobby(searched, lobby, now);
+                    }
+                    _ if refusal == Refusal::Excluded => {}
+                    _ => self.pools.forget_lobby(searched, &claim.lobby_id),
                 }
                 if let Some(lobby) = seen {
                     self.bursts.note_seen(&lobby, now);
-                    self.correct_hints(&[*lobby], std::slice::from_ref(searched), now).await?;
+                    self.correct_hints(&[*lobby], std::slice::from_ref(searched), seeker, now).await?;
                 }
                 Ok(Err(refusal))
             }
@@ -122,29 +128,32 @@ impl Matchmaker {
         seeker.attempt(&lobby_id, self.ambient.now(), take, SeatOutcome::is_refused).await
     }
 
-    /// Remembers the lobby of a seat just taken, unless its other seats are promised to other finds. Hides a
-    /// full one.
+    /// Remembers the lobby of so many `seats` just taken, unless its other seats are promised to other finds.
+    /// Hides a full one, and from parties one without room for them.
     pub(super) async fn learn(
         &self,
         searched: &SearchedPool,
-        lobby: &Lobby,
+        (lobby, seats): (&Lobby, u32),
         now: Timestamp,
         is_promised: bool,
     ) -> Result<(), Error> {
-        if lobby.taken < lobby.max_players {
-            if lobby.joinable_from.is_some() {
-                self.pools.remember_lobby(searched, lobby, is_promised, now);
-            }
-            return Ok(());
+        self.bursts.note_seen(lobby, now);
+        if lobby.taken >= lobby.max_players {
+            self.pools.forget_lobby(searched, &lobby.lobby_id);
+        } else if lobby.joinable_from.is_some() {
+            self.pools.remember_lobby(searched, (lobby, seats), is_promised, now);
         }
-        self.pools.forget_lobby(searched, &lobby.lobby_id);
         self.hide_if_full(lobby, now).await
     }
 
-    /// Hides `lobby`, in which a seat was just taken, if that was its last.
+    /// Hides `lobby`, in which seats were just taken, if those were its last, and from parties if it has no
+    /// room for them any more.
     pub(super) async fn hide_if_full(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
         if lobby.joinable_from.is_none() || lobby.taken < lobby.max_players {
-            return Ok(());
+            let is_in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
+            let has_changed = lobby.room.is_some() != lobby.room_at(now).is_some();
+            let is_noted = !has_changed || (lobby.room.is_none() && !is_in_sight);
+            return if is_noted { Ok(()) } else { self.note_room(lobby, now).await };
         }
         self.bursts.note_seen(lobby, now);
         match lobby.joinable_from {
@@ -158,6 +167,17 @@ impl Matchmaker {
         match self.store.hide_full_lobby(lobby).await {
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby stays in sight until the next find");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// The same for its room for parties.
+    async fn note_room(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+        match self.store.note_room(lobby, now).await {
+            Err(Error::Unavailable(cause)) => {
+                tracing::warn!(lobby.id = %lobby.lobby_id, cause, "parties see a lobby's room late");
                 Ok(())
             }
             other => other,
@@ -180,13 +200,18 @@ impl Matchmaker {
     }
 
     /// Hides lobbies without a seat from later finds: those of silent servers until their next heartbeat, and
-    /// one full lobby whose filler must have crashed. Ends one lobby that never became ready.
+    /// one full lobby whose filler must have crashed. Ends one lobby that never became ready. A party also
+    /// notes the room of those that have less of it than the index shows.
     pub(super) async fn correct_hints(
         &self,
         lobbies: &[Lobby],
         pools: &[SearchedPool],
+        seeker: &Seeker,
         now: Timestamp,
     ) -> Result<(), Error> {
+        let is_misleading = |lobby: &&Lobby| lobby.room.is_some() && lobby.room_at(now) < lobby.room;
+        let misled = lobbies.iter().filter(|_| seeker.seats().count() > 1).filter(is_misleading);
+        try_join_all(misled.map(|lobby| self.note_room(lobby, now))).await?;
         let is_stale = |lobby: &&Lobby| {
             let Some(searched) = searched(pools, &lobby.pool) else {
                 return false;
@@ -196,7 +221,7 @@ impl Matchmaker {
             let filled_long_ago = last_taken.is_none_or(|taken_at| now.since(taken_at) >= STALE_HINT_AGE);
             in_sight
                 && filled_long_ago
-                && lobby.availability_for_find(now) == Availability::Refused(Refusal::Full)
+                && lobby.availability_for_find(1, now) == Availability::Refused(Refusal::Full)
         };
         if let Some(lobby) = lobbies.iter().find(is_stale) {
             self.hide(lobby).await?;
@@ -206,7 +231,7 @@ impl Matchmaker {
         }
         let silent = lobbies.iter().filter(|lobby| {
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            in_sight && lobby.availability_for_find(now) == Availability::Refused(Refusal::LeaseLapsed)
+            in_sight && lobby.availability_for_find(1, now) == Availability::Refused(Refusal::LeaseLapsed)
         });
         self.hide_dead(silent.map(|lobby| &lobby.lobby_id), now).await
     }
@@ -231,5 +256,10 @@ impl Matchmaker {
 
 fn claimed(known: &KnownLobby, seats: &Seats, now: Timestamp) -> Claimed {
     let Lobby { pool, lobby_id, .. } = &known.lobby;
-    Claimed { pool: pool.clone(), lobby_id: lobby_id.clone(), hiding: known.hiding(seats, now) }
+    Claimed {
+        pool: pool.clone(),
+        lobby_id: lobby_id.clone(),
+        capacity: PartyCapacity::Known(known.lobby.capacity_for_finds(seats.count())),
+        hiding: known.hiding(seats, now),
+    }
 }

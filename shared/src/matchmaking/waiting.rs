@@ -55,12 +55,14 @@ impl Matchmaker {
         Ok(is_there.then_some(found))
     }
 
-    /// Gives the seat back after `refusal`, which it returns, unless a retry of the request continues with
+    /// Gives the seats back after `refusal`, which it returns, unless a retry of the request continues with
     /// it. If that fails, the seat lapses once the lobby is ready.
     async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Error, Error> {
         seeker.end_record(&refusal).await?;
-        let leave = Transition::Leave(found.seats.first().clone());
-        self.store.make_transition(&found.lobby.lobby_id, &leave, self.ambient.now()).await?;
+        for seat_id in found.seats.iter() {
+            let leave = Transition::Leave(seat_id.clone());
+            self.store.make_transition(&found.lobby.lobby_id, &leave, self.ambient.now()).await?;
+        }
         Ok(refusal)
     }
 }

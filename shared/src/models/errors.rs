@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::models::{
     ids::{GameMode, VersionId},
-    player_data::PlayerDetails,
+    seats::PlayerDetails,
     shortage::Shortage,
     token::{InvalidToken, TokenKind},
     version::CaptchaProvider,
@@ -143,6 +143,12 @@ pub enum Error {
     DynamicMaxPlayersInvalid {
         /// The mode's own maximum, when that is what was exceeded.
         max: Option<u32>,
+    },
+    /// 400: more players than can get seats together.
+    #[error("no party of this size can be seated together; at most {max} players can")]
+    PartyTooLarge {
+        /// The largest party.
+        max: u32,
     },
     /// 400: a region that the game lacks.
     #[error("the game has no region `{region}`; it has {}", listed(regions))]
@@ -381,6 +387,7 @@ impl Error {
             Self::TagsDisabled(_) => (BAD_REQUEST, "MATCHMAKER_TAGS_DISABLED"),
             Self::DynamicMaxPlayersDisabled(_) => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED"),
             Self::DynamicMaxPlayersInvalid { .. } => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID"),
+            Self::PartyTooLarge { .. } => (BAD_REQUEST, "MATCHMAKER_PARTY_TOO_LARGE"),
             Self::RegionNotFound { .. } => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_FOUND"),
             Self::RegionNotEnabledForGameMode => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"),
             Self::NoRegionReachable { .. } => (BAD_REQUEST, "MATCHMAKER_NO_REGION_REACHABLE"),
@@ -437,7 +444,9 @@ impl Error {
             }
             Self::RegionNotFound { region, regions } => Some(json!({ "region": region, "regions": regions })),
             Self::NoRegionReachable { regions } => Some(json!({ "regions": regions })),
-            Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
+            Self::DynamicMaxPlayersInvalid { max: Some(max) } | Self::PartyTooLarge { max } => {
+                Some(json!({ "max": max }))
+            }
             Self::NoServerAvailable(Some(shortage)) => Some(json!({ "servers": shortage.servers })),
             Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),
             _ => None,

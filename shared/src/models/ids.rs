@@ -259,7 +259,13 @@ impl SeatId {
     /// A fresh seat.
     #[must_use]
     pub fn random(ambient: &Ambient) -> Self {
-        Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<8>()))
+        Self::of_bytes(ambient.bytes())
+    }
+
+    /// The seat that these bytes name.
+    #[must_use]
+    pub fn of_bytes(bytes: [u8; 8]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A lobby as stored, and what follows from it: free seats, lapsed seats, whether it may end.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -72,6 +72,16 @@ pub struct Lobby {
     pub max_players: u32,
     /// Its capacity for joins, at least `max_players`.
     pub max_players_direct: u32,
+    /// Its capacity for parties, where that of their door is lower; absent where its mode seats no parties.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_players_party: Option<u32>,
+    /// The largest party that its mode seats together; absent where that is one player.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub party_size_max: Option<u32>,
+    /// Its place in the index of lobbies with room for parties, as it was last noted; absent without room for
+    /// two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<Room>,
     /// How long a seat waits for its player, in seconds.
     pub reservation_secs: u32,
     /// How long it stays without a held seat once a player has connected, in seconds.
@@ -149,6 +159,53 @@ pub enum Refusal {
     Excluded,
     /// All its seats are held.
     Full,
+    /// Seats are free, but fewer than the party has players.
+    TooFull,
+}
+
+impl Refusal {
+    /// Whether it lacks seats.
+    #[must_use]
+    pub const fn is_for_want_of_seats(self) -> bool {
+        matches!(self, Self::Full | Self::TooFull)
+    }
+}
+
+/// A lobby's place in the index of lobbies with room for parties: those with the least room come first, of
+/// equals the older. As a number, [`Room::STEP`] times the seats that are free for the largest party, plus
+/// the time of its creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Room(u64);
+
+impl Room {
+    /// More than any time has milliseconds, until the year 5138.
+    const STEP: u64 = 100_000_000_000_000;
+    /// The smallest party.
+    const SEATS_MIN: u32 = 2;
+
+    /// The place of a lobby with so many `seats` free.
+    fn new(seats: u32, created_at: Timestamp) -> Self {
+        Self(u64::from(seats).saturating_mul(Self::STEP).saturating_add(created_at.0))
+    }
+
+    /// The first place of lobbies with room for so many.
+    #[must_use]
+    pub fn of(seats: u32) -> Self {
+        Self::new(seats, Timestamp::default())
+    }
+
+    /// Seats that were free.
+    #[must_use]
+    pub fn seats(self) -> u32 {
+        u32::try_from(self.0.checked_div(Self::STEP).unwrap_or(0)).unwrap_or(u32::MAX)
+    }
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// Whether a request can take a seat.
@@ -197,9 +254,9 @@ const TAKE_OVER_MAX: usize = 90;
 const LAPSED_MAX: usize = 8;
 
 impl Lobby {
-    /// Whether a request with `access` can take a seat here at `now`.
+    /// Whether a request with `access` can take `seats` here at `now`, all or none.
     #[must_use]
-    pub fn availability(&self, access: &Access, now: Timestamp) -> Availability {
+    pub fn availability(&self, access: &Access, seats: u32, now: Timestamp) -> Availability {
         if self.is_over(now) {
             return Availability::Refused(Refusal::Ended);
         }
@@ -220,9 +277,9 @@ impl Lobby {
         if self.lease_until <= now {
             return Availability::Refused(Refusal::LeaseLapsed);
         }
-        let capacity = self.capacity(access);
+        let capacity = self.capacity(access, seats);
         let free = capacity.saturating_sub(self.taken);
-        if free > 0 {
+        if free >= seats {
             return Availability::Free(free);
         }
         let mut lapsed: Vec<SeatId> = self.lapsed_seats(now).cloned().collect();
@@ -230,22 +287,50 @@ impl Lobby {
         // Joins may have filled it beyond the capacity for finds: then one lapsed seat does not make a free
         // one.
         let held = self.taken.saturating_sub(u32::try_from(lapsed.len()).unwrap_or(u32::MAX));
-        if held < capacity { Availability::TakeOver(lapsed) } else { Availability::Refused(Refusal::Full) }
+        match capacity.saturating_sub(held) {
+            left if left >= seats => Availability::TakeOver(lapsed),
+            0 => Availability::Refused(Refusal::Full),
+            _ => Availability::Refused(Refusal::TooFull),
+        }
     }
 
-    /// Whether a find in its pool without tags can take a seat here at `now`.
+    /// Whether a find in its pool without tags can take `seats` here at `now`.
     #[must_use]
-    pub fn availability_for_find(&self, now: Timestamp) -> Availability {
-        self.availability(&Access::Find(self.pool.clone(), TagDigests::default()), now)
+    pub fn availability_for_find(&self, seats: u32, now: Timestamp) -> Availability {
+        self.availability(&Access::Find(self.pool.clone(), TagDigests::default()), seats, now)
     }
 
-    /// The lobby's capacity for `access`.
+    /// The lobby's capacity for `seats` taken together with `access`.
     #[must_use]
-    pub const fn capacity(&self, access: &Access) -> u32 {
-        match access {
+    pub fn capacity(&self, access: &Access, seats: u32) -> u32 {
+        let of_door = match access {
             Access::Find(..) => self.max_players,
             Access::Direct => self.max_players_direct,
-        }
+        };
+        of_door.max(self.capacity_for_finds(seats))
+    }
+
+    /// The same for finds.
+    #[must_use]
+    pub fn capacity_for_finds(&self, seats: u32) -> u32 {
+        self.max_players_party
+            .filter(|_| seats > 1)
+            .map_or(self.max_players, |party| party.max(self.max_players))
+    }
+
+    /// Its place at `now` in the index of lobbies with room for parties, if it has one there.
+    #[must_use]
+    pub fn room_at(&self, now: Timestamp) -> Option<Room> {
+        self.room_with(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
+    }
+
+    /// The same once `held` of its seats are.
+    #[must_use]
+    pub fn room_with(&self, held: u32) -> Option<Room> {
+        let largest = self.party_size_max?;
+        let is_in_sight = self.joinable_from.is_some_and(|from| from != Timestamp::NEVER);
+        let free = self.capacity_for_finds(largest).saturating_sub(held).min(largest);
+        (is_in_sight && free >= Room::SEATS_MIN).then(|| Room::new(free, self.created_at))
     }
 
     /// How long a seat waits for its player.
@@ -504,6 +589,9 @@ mod tests {
             tag_digests: TagDigests::default(),
             max_players,
             max_players_direct: max_players,
+            max_players_party: None,
+            party_size_max: None,
+            room: None,
             reservation_secs: 120,
             idle_secs: 0,
             taken: u32::try_from(lapses.len()).unwrap(),
@@ -520,7 +608,7 @@ mod tests {
     }
 
     fn availability(lobby: &Lobby) -> Availability {
-        lobby.availability_for_find(NOW)
+        lobby.availability_for_find(1, NOW)
     }
 
     #[test]
@@ -555,11 +643,38 @@ mod tests {
         }
         let other = "ns/v2/arena/eu".parse().unwrap();
         let access = Access::Find(other, TagDigests::default());
-        assert_eq!(open.availability(&access, NOW), Availability::Refused(Refusal::OtherPool));
+        assert_eq!(open.availability(&access, 1, NOW), Availability::Refused(Refusal::OtherPool));
         let tags = [("map".to_owned(), "dust".to_owned())].into();
         let access =
             Access::Find(open.pool.clone(), TagDigests::of(&tags, &TagKey::random(&Ambient::system())));
-        assert_eq!(open.availability(&access, NOW), Availability::Refused(Refusal::TagMissing));
+        assert_eq!(open.availability(&access, 1, NOW), Availability::Refused(Refusal::TagMissing));
+    }
+
+    #[test]
+    fn a_party_is_seated_wholly_or_refused_as_too_many() {
+        let held = NOW.0 + 1;
+        let party = |lobby: &Lobby, seats| lobby.availability_for_find(seats, NOW);
+        let lobby = |lapses: &[u64]| Lobby {
+            max_players_party: Some(4),
+            party_size_max: Some(3),
+            ..lobby(4, lapses)
+        };
+        assert_eq!(party(&lobby(&[held]), 3), Availability::Free(3));
+        assert_eq!(party(&lobby(&[held; 2]), 3), Availability::Refused(Refusal::TooFull));
+        assert_eq!(party(&lobby(&[held; 4]), 2), Availability::Refused(Refusal::Full));
+        assert!(
+            matches!(party(&lobby(&[held, held, NOW.0]), 2), Availability::TakeOver(seats) if seats.len() == 1)
+        );
+        let wider = Lobby { max_players_party: Some(5), ..lobby(&[held; 3]) };
+        assert_eq!((party(&wider, 2), party(&wider, 1)), (Availability::Free(2), Availability::Free(1)));
+        let rooms = [0, 1, 2, 3, 4].map(|held| lobby(&[]).room_with(held).map(Room::seats));
+        assert_eq!(rooms, [Some(3), Some(3), Some(2), None, None]);
+        let roomy = lobby(&[held, NOW.0, NOW.0]);
+        assert_eq!(roomy.room_at(NOW).map(Room::seats), Some(3), "seats that lapsed are room");
+        assert!(roomy.room_at(NOW) > Lobby { created_at: Timestamp(4), ..roomy.clone() }.room_at(NOW));
+        assert!(roomy.room_at(NOW) >= Some(Room::of(3)) && roomy.room_at(NOW) < Some(Room::of(4)));
+        assert_eq!(Lobby { joinable_from: None, ..roomy }.room_at(NOW), None);
+        assert_eq!(Lobby { party_size_max: None, ..lobby(&[]) }.room_at(NOW), None);
     }
 
     #[test]
@@ -582,15 +697,15 @@ mod tests {
         let held = NOW.0 + 1;
         let filled = Lobby { max_players_direct: 3, ..lobby(2, &[held, held]) };
         assert_eq!(availability(&filled), Availability::Refused(Refusal::Full));
-        assert_eq!(filled.availability(&Access::Direct, NOW), Availability::Free(1));
+        assert_eq!(filled.availability(&Access::Direct, 1, NOW), Availability::Free(1));
         assert_eq!(
             (filled.first_lapse(), lobby(1, &[held, held + 9]).first_lapse()),
             (Timestamp(held), Timestamp(held + 9))
         );
         let closed = Lobby { closed: true, joinable_from: None, ..filled.clone() };
-        assert_eq!(closed.availability(&Access::Direct, NOW), Availability::Free(1));
+        assert_eq!(closed.availability(&Access::Direct, 1, NOW), Availability::Free(1));
         let dead = Lobby { lease_until: NOW, ..filled };
-        assert_eq!(dead.availability(&Access::Direct, NOW), Availability::Refused(Refusal::LeaseLapsed));
+        assert_eq!(dead.availability(&Access::Direct, 1, NOW), Availability::Refused(Refusal::LeaseLapsed));
     }
 
     #[test]
@@ -604,7 +719,7 @@ mod tests {
         assert_eq!(starting.seat_state(seat, deadline.before(Duration::from_millis(1))), SeatState::Held);
         assert_eq!(starting.seat_state(seat, deadline), SeatState::Gone);
         assert_eq!(starting.first_lapse(), deadline);
-        assert_eq!(starting.availability_for_find(deadline), Availability::Refused(Refusal::Ended));
+        assert_eq!(starting.availability_for_find(1, deadline), Availability::Refused(Refusal::Ended));
         assert_eq!(starting.end_cause(deadline), Some(EndCause::NeverReady));
     }
 

@@ -26,13 +26,3 @@ impl PartialEq for PlayerData {
 }
 
 impl Eq for PlayerData {}
-
-/// A player as its lobby server sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlayerDetails {
-    /// The player's name within the lobby: that of the seat, the same for as long as the player has it.
-    pub player_id: String,
-    /// The player's data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub player_data: Option<PlayerData>,
-}

@@ -11,8 +11,9 @@ use crate::{
     models::{
         client::ClientId,
         ids::{GameId, InvalidIdentifier, LobbyId, NamespaceId, SeatId, TokenId},
-        player_data::{PlayerData, PlayerDetails},
+        player_data::PlayerData,
         ports::Ports,
+        seats::{Membership, PlayerDetails},
     },
 };
 
@@ -186,6 +187,8 @@ pub struct PlayerSeat {
     pub seat_id: SeatId,
     /// The client that holds it, if the namespace has a cap of seats.
     pub client: Option<ClientId>,
+    /// The party with which its player took it.
+    pub membership: Option<Membership>,
     /// What its player's client says of the player.
     pub data: Option<PlayerData>,
 }
@@ -194,7 +197,11 @@ impl PlayerSeat {
     /// Its player as the lobby server sees it.
     #[must_use]
     pub fn details(&self) -> PlayerDetails {
-        PlayerDetails { player_id: self.seat_id.to_string(), player_data: self.data.clone() }
+        PlayerDetails {
+            player_id: self.seat_id.to_string(),
+            membership: self.membership.clone(),
+            player_data: self.data.clone(),
+        }
     }
 }
 

@@ -101,9 +101,12 @@ pub struct GameModeConfig {
     /// A lobby's capacity for joins; `max_players` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_players_direct: Option<u32>,
-    /// The largest party of a lobby; `max_players` when absent.
+    /// A lobby's capacity for parties, where that is more than the capacity of their door.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_players_party: Option<u32>,
+    /// The largest party that it seats together; 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub party_size_max: Option<u32>,
     /// Whether lists show its lobbies.
     #[serde(default = "yes")]
     pub listable: bool,
@@ -171,6 +174,19 @@ impl GameModeConfig {
     #[must_use]
     pub fn direct(&self) -> u32 {
         self.max_players_direct.unwrap_or(self.max_players)
+    }
+
+    /// The largest party that it seats together.
+    #[must_use]
+    pub fn largest_party(&self) -> u32 {
+        self.party_size_max.unwrap_or(1)
+    }
+
+    /// A lobby's capacity for parties by a door with so many seats: a request's size counts for all doors.
+    #[must_use]
+    pub fn party_capacity(&self, of_door: u32, requested_max_players: Option<u32>) -> u32 {
+        let for_parties = self.max_players_party.filter(|_| requested_max_players.is_none());
+        for_parties.map_or(of_door, |for_parties| for_parties.max(of_door))
     }
 
     /// How far above the best latency a region may be whose lobbies a find joins before it creates one.

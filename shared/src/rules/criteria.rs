@@ -17,6 +17,7 @@ use crate::{
     rules::{
         geography::nearest,
         latencies::{SearchedRegion, by_latency},
+        parties::check_party,
     },
     wire::{
         CreateLobbyRequest, FindLobbyRequest,
@@ -39,6 +40,8 @@ pub struct Criteria {
     pub pools: Vec<SearchedPool>,
     /// Where else to look, nearest first: in regions beyond the modes' tolerance for latencies.
     pub beyond: Vec<SearchedPool>,
+    /// How many players want seats together.
+    pub party_size: u32,
     /// Tags that a lobby must have; a created lobby gets them.
     pub tags: Tags,
     /// The lobby to create when none fits.
@@ -60,6 +63,8 @@ pub struct SearchedPool {
     pub shards: u32,
     /// How long a seat in one of its lobbies waits for its player.
     pub reservation: Duration,
+    /// What its lobbies usually hold for parties.
+    pub party_capacity: u32,
     /// Digests of the tags that a lobby there must have.
     pub tag_digests: TagDigests,
     /// Its region's place by latency, counted from 0; equally far ones have the same.
@@ -79,6 +84,10 @@ pub struct NewLobby {
     pub max_players: u32,
     /// Its capacity for joins.
     pub max_players_direct: u32,
+    /// Its capacity for parties, where its mode seats parties.
+    pub max_players_party: Option<u32>,
+    /// The largest party of its mode, where that seats parties.
+    pub party_size_max: Option<u32>,
     /// How long it stays without a held seat, in seconds.
     pub idle_secs: u32,
     /// Whether players can enter only by its identifier.
@@ -103,6 +112,12 @@ impl Criteria {
         let (modes, left_out) = modes(&request.game_modes, version)?;
         check_tags(&request.tags, &modes)?;
         check_max_players(request.max_players, &modes)?;
+        let capacity = |mode: &GameModeConfig| {
+            let of_door = request.max_players.unwrap_or(mode.max_players);
+            mode.party_capacity(of_door, request.max_players)
+        };
+        let sizes = modes.iter().map(|mode| (mode.config, capacity(mode.config)));
+        check_party(request.party.size, sizes, namespace)?;
         let (regions, explained) = searched_regions(request, game, &modes, viewer)?;
         let pool = |mode: &Mode<'_>, region_id: &RegionId| Pool {
             namespace_id: namespace.namespace_id.clone(),
@@ -118,7 +133,9 @@ impl Criteria {
             for region in regions.iter().filter(|region| mode.runs_in(&region.region_id)) {
                 let (pool, tag_digests) = (pool(mode, &region.region_id), tag_digests.clone());
                 let distance = region.distance;
-                let searched = SearchedPool { pool, shards, reservation, tag_digests, distance };
+                let party_capacity = capacity(mode.config);
+                let searched =
+                    SearchedPool { pool, shards, reservation, party_capacity, tag_digests, distance };
                 // A find that may not create a lobby has no other choice.
                 let is_near = region.above_best <= mode.config.latency_tolerance();
                 if is_near || request.prevent_auto_create_lobby { &mut pools } else { &mut beyond }
@@ -138,8 +155,8 @@ impl Criteria {
         let new_lobby = creatable.next().ok_or(Error::RegionNotEnabledForGameMode)?;
         let elsewhere = if request.latencies.is_empty() { Vec::new() } else { creatable.collect() };
         check_find_enabled(&modes)?;
-        let tags = request.tags.clone();
-        Ok(Self { pools, beyond, tags, new_lobby, elsewhere, regions: explained, left_out })
+        let (tags, party_size) = (request.tags.clone(), request.party.size);
+        Ok(Self { pools, beyond, party_size, tags, new_lobby, elsewhere, regions: explained, left_out })
     }
 
     /// The criteria of a lobby that a player creates, by the same rules. A search covers only that lobby's
@@ -158,6 +175,11 @@ impl Criteria {
         let (modes, _none) = modes(std::slice::from_ref(&request.game_mode), version)?;
         check_tags(&request.tags, &modes)?;
         check_max_players(request.max_players, &modes)?;
+        let sizes = modes.iter().map(|mode| {
+            let of_door = request.max_players.unwrap_or_else(|| mode.config.direct());
+            (mode.config, mode.config.party_capacity(of_door, request.max_players))
+        });
+        check_party(request.party.size, sizes, namespace)?;
         let regions = regions(request.region.as_slice(), game, &modes, viewer)?;
         let runs = |(region, mode): &(&RegionId, &Mode<'_>)| mode.runs_in(region);
         let (region, mode) =
@@ -177,6 +199,7 @@ impl Criteria {
         Ok(Self {
             pools: Vec::new(),
             beyond: Vec::new(),
+            party_size: request.party.size,
             tags: request.tags.clone(),
             new_lobby: NewLobby {
                 is_private,
@@ -193,29 +216,35 @@ impl NewLobby {
     /// The pool and tags of finds that may enter it.
     #[must_use]
     pub fn searched(&self) -> SearchedPool {
-        let Self { pool, shards, reservation, tag_digests, .. } = self;
+        let Self { pool, shards, reservation, tag_digests, max_players, max_players_party, .. } = self;
         SearchedPool {
             pool: pool.clone(),
             shards: *shards,
             reservation: *reservation,
+            party_capacity: max_players_party.unwrap_or(*max_players),
             tag_digests: tag_digests.clone(),
             distance: 0,
         }
     }
 
-    /// A request's size sets both capacities (decision 8).
+    /// A request's size sets all capacities (decision 8).
     fn new(
         pool: Pool,
         mode: &GameModeConfig,
         requested_max_players: Option<u32>,
         tag_digests: TagDigests,
     ) -> Self {
+        let party_size_max = Some(mode.largest_party()).filter(|largest| *largest > 1);
+        let max_players = requested_max_players.unwrap_or(mode.max_players);
+        let for_parties = mode.party_capacity(max_players, requested_max_players);
         Self {
             pool,
             shards: mode.pool_shards,
             reservation: mode.reservation(),
-            max_players: requested_max_players.unwrap_or(mode.max_players),
+            max_players,
             max_players_direct: requested_max_players.unwrap_or_else(|| mode.direct()),
+            max_players_party: party_size_max.map(|_| for_parties),
+            party_size_max,
             idle_secs: mode.idle_seconds,
             is_private: false,
             tag_digests,

@@ -9,6 +9,7 @@ use crate::{
         game::Region,
         ids::RegionId,
         latency::LATENCY_MS_MAX,
+        seats::PARTY_SIZE_MAX,
         version::{CaptchaConfig, GameModeConfig, Verification, VersionConfig},
         version_secrets::{SECRETS_BYTES_MAX, VersionSecrets},
         violations::{Violations, listed},
@@ -182,6 +183,9 @@ fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) 
     }
     if let Some(party) = mode.max_players_party {
         bound("max_players_party", party, 1, MAX_PLAYERS_LIMIT);
+    }
+    if let Some(largest) = mode.party_size_max {
+        bound("party_size_max", largest, 1, PARTY_SIZE_MAX);
     }
     bound("reservation_seconds", mode.reservation_seconds, 5, 600);
     bound("idle_seconds", mode.idle_seconds, 0, IDLE_SECONDS_MAX);

@@ -9,8 +9,8 @@ use crate::{
         handed_on::HandedOn,
         ids::{GameMode, NamespaceId, RegionId},
         lobby::Lobby,
-        player_data::PlayerData,
         pool::Tags,
+        seats::Party,
         version::{EntryKind, Version},
     },
     outside::{endpoints::Outside, web_client::WebClient},
@@ -32,7 +32,7 @@ pub struct Admission<'a> {
     pub(super) max_players: Option<u32>,
     pub(super) captcha: Option<&'a Captcha>,
     pub(super) verification_data: Option<&'a HandedOn>,
-    pub(super) player_data: Option<&'a PlayerData>,
+    pub(super) party: &'a Party,
 }
 
 impl<'a> Admission<'a> {
@@ -59,7 +59,7 @@ impl<'a> Admission<'a> {
             max_players: body.max_players,
             captcha: body.captcha.as_ref(),
             verification_data: body.verification_data.as_ref(),
-            player_data: body.player_data.as_ref(),
+            party: &body.party,
         }
     }
 
@@ -75,7 +75,7 @@ impl<'a> Admission<'a> {
             max_players: Some(lobby.max_players_direct),
             captcha: body.captcha.as_ref(),
             verification_data: body.verification_data.as_ref(),
-            player_data: body.player_data.as_ref(),
+            party: &body.party,
         }
     }
 
@@ -92,7 +92,7 @@ impl<'a> Admission<'a> {
             max_players: body.max_players,
             captcha: body.captcha.as_ref(),
             verification_data: body.verification_data.as_ref(),
-            player_data: body.player_data.as_ref(),
+            party: &body.party,
         }
     }
 }

@@ -37,8 +37,14 @@ struct Question<'a> {
     /// The client's data for it; `null` when it sent none.
     verification_data: Option<&'a HandedOn>,
     /// What the client says of its player; absent when it sent none.
+    /// Of a player alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     player_data: Option<&'a PlayerData>,
+    /// Of a party.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    party_size: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    players_data: Option<&'a [Option<PlayerData>]>,
     game: QuestionGame<'a>,
     client: QuestionClient,
     kind: EntryKind,
@@ -120,9 +126,13 @@ impl Screening {
         secrets: &VersionSecrets,
         client_ip: Option<IpAddr>,
     ) -> Result<(), Error> {
+        let party = Some(admission.party).filter(|party| party.size > 1);
+        let of_one = admission.party.data.first().filter(|_| party.is_none());
         let question = Question {
             verification_data: admission.verification_data,
-            player_data: admission.player_data,
+            player_data: of_one.and_then(Option::as_ref),
+            party_size: party.map(|party| party.size),
+            players_data: party.map(|party| party.data.as_slice()).filter(|data| !data.is_empty()),
             game: QuestionGame {
                 namespace_id: admission.namespace_id,
                 game_mode: rule.mode,

@@ -20,14 +20,12 @@ use crate::{
         errors::Error,
         ids::{LobbyId, SeatId, WriteId},
         lobby::SeatState,
-        player_data::PlayerData,
-        seats::Seats,
-        token::PlayerSeat,
+        seats::{Party, Seats},
     },
     request::Request,
     seating::{
         pressure::Pressure,
-        reply::Found,
+        reply::{Found, players},
         seeker::{Aim, Seeker},
     },
     store::{
@@ -85,8 +83,8 @@ impl Seating {
 
     /// Begins `operation` for a player, or returns the response that it had within the last ten minutes.
     /// While another request with its key is under way, waits for the response or refusal of that one, unless
-    /// two others wait already. Replaces a run that crashed. The player token has `player_data`. A retry's
-    /// token has the retry's own, because no data of players is stored.
+    /// two others wait already. Replaces a run that crashed. The player tokens have the data of the `party`. A
+    /// retry's tokens have the retry's own, because no data of players is stored.
     ///
     /// One consistent read unit with an `Idempotency-Key`, more while it waits or if it replaces a run; none
     /// without.
@@ -101,7 +99,7 @@ impl Seating {
         right: &PublicRight,
         settings: &Arc<Settings>,
         operation: &str,
-        player_data: Option<PlayerData>,
+        party: Party,
     ) -> Result<Entrance, Error> {
         let began_at = self.ambient.now();
         let edge_secret = self.edge_secret.as_deref();
@@ -112,13 +110,13 @@ impl Seating {
         let client_id = ClientId::of(client_ip, namespace_id, self.auth.keys().address_key());
         let client = Client { namespace_id: namespace_id.clone(), client_id };
         let run = self.run_of(request, right, &client, operation)?;
+        let seats_from = |first| Seats::of_party(first, party.size, &settings.namespace.tag_key);
+        let first = run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone());
         let mut seeker = Seeker {
             store: self.store.clone(),
             ambient: self.ambient.clone(),
             began_at,
-            seats: Seats::one(
-                run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone()),
-            ),
+            seats: seats_from(first),
             client: client.clone(),
             holds_max: settings.namespace.seats_per_client(),
             was_refused_at: self.at_cap.get(&client, AT_CAP_FOR, began_at),
@@ -127,7 +125,7 @@ impl Seating {
             run,
             interrupted: None,
             trace: request.trace().clone(),
-            player_data,
+            party: party.clone(),
             excluded: Vec::new(),
             progress: Mutex::default(),
         };
@@ -144,7 +142,7 @@ impl Seating {
                     && !self.is_seat_gone(lobby_id, &record.seat).await?
                 {
                     run.seat = record.seat.clone();
-                    seeker.seats = Seats::one(record.seat);
+                    seeker.seats = seats_from(record.seat);
                     seeker.interrupted = Some(Aim { lobby_id: lobby_id.clone(), taken_at: record.taken_at });
                 }
                 run.instead_of = Some(record.run);
@@ -203,7 +201,7 @@ impl Seating {
         seeker.trace.found(found.outcome);
         let client = seeker.capped().map(|(client, _)| client.client_id.clone());
         let is_held = client.is_some();
-        let answer = found.into_response(settings, client, seeker.player_data.clone(), self.auth.keys())?;
+        let answer = found.into_response(settings, client, &seeker.party, self.auth.keys())?;
         if let Some(run) = &seeker.run {
             let json = serde_json::to_string(&answer.lobby.without_token())
                 .map_err(|error| Error::Bug(format!("a response did not serialize: {error}")))?;
@@ -299,21 +297,19 @@ impl Seating {
         &self,
         record: &ReplayRecord,
         kept: &str,
-        Seeker { client, player_data, .. }: &Seeker,
+        Seeker { client, party, settings, .. }: &Seeker,
     ) -> Result<Box<FindLobbyResponse>, Error> {
         let lobby: JoinLobby = serde_json::from_str(kept)
             .map_err(|error| Error::Bug(format!("a kept response did not parse: {error}")))?;
-        let seat = PlayerSeat {
-            namespace_id: client.namespace_id.clone(),
-            lobby_id: lobby.lobby_id.clone(),
-            seat_id: record.seat.clone(),
-            client: record.is_held.then(|| client.client_id.clone()),
-            data: player_data.clone(),
-        };
+        let seats = Seats::of_party(record.seat.clone(), party.size, &settings.namespace.tag_key);
+        let place = (client.namespace_id.clone(), lobby.lobby_id.clone());
+        let client = record.is_held.then(|| client.client_id.clone());
         let key_id = record.key_id.as_deref().unwrap_or_default();
-        let token = self.auth.keys().issue_player_again(&seat, record.taken_at, key_id);
+        let tokens = players(&seats, place, client, party)
+            .map(|seat| self.auth.keys().issue_player_again(&seat, record.taken_at, key_id));
+        let tokens = tokens.collect();
         tracing::info!(lobby.id = %lobby.lobby_id, "a response was sent again");
-        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.code, lobby.region, lobby.ports, token)))
+        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.code, lobby.region, lobby.ports, tokens)))
     }
 }
 

@@ -14,8 +14,9 @@ use crate::{
 /// A hold of this age whose seat is not in its lobby is stale: its request has ended.
 const PENDING_MAX: Duration = Duration::from_secs(30);
 
-pub(super) fn is_at_cap(holds: usize, holds_max: u32) -> bool {
-    u32::try_from(holds).is_ok_and(|holds| holds >= holds_max)
+/// Whether a client with so many `holds` may not hold so many `seats` more.
+pub(super) fn is_at_cap(holds: usize, seats: u32, holds_max: u32) -> bool {
+    u32::try_from(holds).is_ok_and(|holds| holds.saturating_add(seats) > holds_max)
 }
 
 pub(super) fn lobbies_of(holds: &[Hold]) -> Vec<LobbyId> {
@@ -62,7 +63,7 @@ pub(super) fn fate(hold: &Hold, lobbies: &[Lobby], now: Timestamp) -> Fate {
     }
 }
 
-/// The stale holds to remove for one more hold.
+/// The stale holds to remove for more holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Holds that the new one's write replaces.
@@ -71,18 +72,18 @@ pub(super) struct Plan {
     pub(super) withdrawn: Vec<Hold>,
 }
 
-/// Which `idle` ones of `count` holds to remove so that one more stays within `holds_max`; `None` when too
-/// many have seats.
+/// Which `idle` ones of `count` holds to remove so that as many more as `seats` stay within `holds_max`;
+/// `None` when too many have seats.
 ///
 /// After the limit was lowered, one write may not replace enough, and others are withdrawn: only as many as
 /// needed, and not all in one try, since each costs a write of the client's whole item.
-pub(super) fn plan(count: usize, mut idle: Vec<Hold>, holds_max: u32) -> Option<Plan> {
-    let holds_max = usize::try_from(holds_max).unwrap_or(usize::MAX);
-    if count - idle.len() >= holds_max {
+pub(super) fn plan(count: usize, seats: u32, mut idle: Vec<Hold>, holds_max: u32) -> Option<Plan> {
+    if is_at_cap(count - idle.len(), seats, holds_max) {
         return None;
     }
     let surplus = idle.split_off(idle.len().min(REPLACED_MAX));
-    let excess = (count - idle.len() + 1).saturating_sub(holds_max);
+    let wanted = u32::try_from(count - idle.len()).unwrap_or(u32::MAX).saturating_add(seats);
+    let excess = usize::try_from(wanted.saturating_sub(holds_max)).unwrap_or(usize::MAX);
     let withdrawn = surplus.into_iter().take(excess.min(REPLACED_MAX)).collect();
     Some(Plan { replaced: idle, withdrawn })
 }
@@ -94,13 +95,17 @@ mod tests {
 
     /// How many holds are replaced and how many withdrawn.
     fn planned(count: usize, idle: usize, holds_max: u32) -> Option<(usize, usize)> {
+        planned_for(1, count, idle, holds_max)
+    }
+
+    fn planned_for(seats: u32, count: usize, idle: usize, holds_max: u32) -> Option<(usize, usize)> {
         let (lobby_id, ambient) = (LobbyId::nil(), Ambient::system());
         let hold = |_| Hold {
             seat_id: SeatId::from(ambient.uuid()),
             lobby_id: lobby_id.clone(),
             since: Timestamp::default(),
         };
-        let plan = plan(count, (0..idle).map(hold).collect(), holds_max)?;
+        let plan = plan(count, seats, (0..idle).map(hold).collect(), holds_max)?;
         Some((plan.replaced.len(), plan.withdrawn.len()))
     }
 
@@ -112,10 +117,18 @@ mod tests {
     }
 
     #[test]
+    fn a_party_stays_within_the_limit_with_all_its_seats() {
+        assert_eq!([planned_for(4, 4, 0, 8), planned_for(4, 5, 0, 8)], [Some((0, 0)), None]);
+        assert_eq!(planned_for(4, 8, 3, 8), None);
+        assert_eq!(planned_for(4, 8, 4, 8), Some((4, 0)));
+    }
+
+    #[test]
     fn idle_holds_beyond_one_write_go_where_the_limit_was_higher() {
         let most = REPLACED_MAX;
         assert_eq!(planned(most + 10, most + 10, 8), Some((most, 3)));
         assert_eq!(planned(3 * most, 3 * most, 1), Some((most, most)));
         assert_eq!(planned(most + 10, most + 10, 100_000), Some((most, 0)));
+        assert_eq!(planned_for(4, most + 10, most + 10, 8), Some((most, 6)));
     }
 }

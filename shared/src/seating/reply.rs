@@ -6,14 +6,13 @@ use crate::{
     models::{
         client::ClientId,
         errors::Error,
-        ids::{LobbyId, RegionId},
+        ids::{LobbyId, NamespaceId, RegionId},
         lobby::Lobby,
         lobby_code::LobbyCode,
-        player_data::PlayerData,
-        seats::Seats,
+        seats::{Party, Seats},
         token::{DevelopmentHost, PlayerSeat},
     },
-    wire::{self, FindLobbyResponse, body::JsonBody, explanation::FindOutcome, player_data},
+    wire::{self, FindLobbyResponse, body::JsonBody, explanation::FindOutcome, party},
 };
 
 /// A seat found.
@@ -32,8 +31,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// The response: the lobby, its ports and a token for the seat, which names the `client` that holds it
-    /// under a cap, and has the player's `data`.
+    /// The response: the lobby, its ports and a token for each seat of the `party`, which names the `client`
+    /// that holds it under a cap, and has its player's data.
     ///
     /// # Errors
     /// [`Error::Bug`] when the game lacks the lobby's region.
@@ -41,7 +40,7 @@ impl Found {
         self,
         settings: &Settings,
         client: Option<ClientId>,
-        data: Option<PlayerData>,
+        party: &Party,
         keys: &TokenKeys,
     ) -> Result<FindLobbyResponse, Error> {
         let Self { lobby, seats, code, taken_at, .. } = self;
@@ -49,19 +48,15 @@ impl Found {
         let region = settings.game.regions.get(&region_id);
         let region =
             region.ok_or_else(|| Error::Bug("a lobby runs in a region that its game lacks".to_owned()))?;
-        let seat = PlayerSeat {
-            namespace_id: lobby.pool.namespace_id,
-            lobby_id: lobby.lobby_id.clone(),
-            seat_id: seats.first().clone(),
-            client,
-            data,
-        };
+        let place = (lobby.pool.namespace_id, lobby.lobby_id.clone());
+        let tokens = players(&seats, place, client, party).map(|seat| keys.issue_player(&seat, taken_at));
+        let tokens = tokens.collect();
         Ok(FindLobbyResponse::new(
             lobby.lobby_id,
             code,
             wire::Region { region_id, display_name: region.display_name.clone() },
             wire::ports(&lobby.ports),
-            keys.issue_player(&seat, taken_at),
+            tokens,
         ))
     }
 
@@ -81,6 +76,24 @@ impl Found {
     }
 }
 
+/// Each player of the `party` at its seat in the lobby, held by `client` under a cap.
+pub(super) fn players(
+    seats: &Seats,
+    (namespace_id, lobby_id): (NamespaceId, LobbyId),
+    client: Option<ClientId>,
+    party: &Party,
+) -> impl Iterator<Item = PlayerSeat> {
+    let membership = seats.membership();
+    seats.iter().enumerate().map(move |(nth, seat_id)| PlayerSeat {
+        namespace_id: namespace_id.clone(),
+        lobby_id: lobby_id.clone(),
+        seat_id: seat_id.clone(),
+        client: client.clone(),
+        membership: membership.clone(),
+        data: party.data.get(nth).cloned().flatten(),
+    })
+}
+
 /// The mock of a development token (decision 6): the nil lobby on the developer's machine. The token has the
 /// player's data where the `body` has any that a real lobby would take. The lobby has a `code` where it is
 /// created.
@@ -96,11 +109,18 @@ pub fn mock_seat(
 ) -> Result<FindLobbyResponse, Error> {
     let region_id: RegionId =
         "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
+    // What no real lobby would take counts as absent.
+    let party = party(&mut body).unwrap_or_default();
+    let data = |nth| party.data.get(nth).cloned().flatten();
+    let tokens = (0..)
+        .map(|nth| keys.issue_development_player(data(nth), ambient))
+        .take(party.size as usize)
+        .collect();
     Ok(FindLobbyResponse::new(
         LobbyId::nil(),
         code,
         wire::Region { region_id, display_name: "Local".to_owned() },
         wire::ports_on(&host.hostname, &host.ports),
-        keys.issue_development_player(player_data(&mut body).unwrap_or_default(), ambient),
+        tokens,
     ))
 }

@@ -1,4 +1,5 @@
-//! One request for one seat: the notes that it writes before it takes the seat, and its hold under a limit.
+//! One request for a seat, or the seats of a party: the notes that it writes before it takes them, and its
+//! holds under a limit.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -15,8 +16,7 @@ use crate::{
         errors::Error,
         ids::LobbyId,
         lobby::{EndCause, Stage},
-        player_data::PlayerData,
-        seats::Seats,
+        seats::{Party, Seats},
         standing::{SHORT_RESERVATION, Standing},
     },
     request::trace::Trace,
@@ -47,7 +47,7 @@ const STAY_AGE_MAX: Duration = Duration::from_secs(5);
 /// How long before the end of the run's lease a try is given up: longer than a sent write may take to arrive.
 const LEASE_MARGIN: Duration = Duration::from_millis(1_500);
 
-/// One request for one seat.
+/// One request for seats that it takes together.
 #[derive(Debug)]
 pub struct Seeker {
     pub(super) store: Store,
@@ -64,8 +64,8 @@ pub struct Seeker {
     pub(super) run: Option<Run>,
     pub(super) interrupted: Option<Aim>,
     pub(super) trace: Trace,
-    /// What the request says of its player.
-    pub(super) player_data: Option<PlayerData>,
+    /// The request's players.
+    pub(super) party: Party,
     /// Lobbies in which the request wants no seat.
     pub(super) excluded: Vec<LobbyId>,
     pub(super) progress: Mutex<Progress>,
@@ -106,6 +106,7 @@ pub(super) struct Progress {
     pub(super) noted: Option<DatedAim>,
     /// Whether the outcome of the try there is unknown.
     pub(super) is_uncertain: bool,
+    /// The hold of the first of its seats; those of the others name the same lobby and time.
     pub(super) hold: Option<Hold>,
     /// The client's holds as they were last read or written.
     pub(super) client: Option<ClientHolds>,
@@ -120,6 +121,12 @@ impl Seeker {
     #[must_use]
     pub const fn seats(&self) -> &Seats {
         &self.seats
+    }
+
+    /// Whether it is for one player, not for a party.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.seats.count() == 1
     }
 
     /// The trace of its request.
@@ -173,7 +180,8 @@ impl Seeker {
         let (now, ClientHolds { holds, standing, .. }) =
             (self.ambient.now(), self.store.holds(client).await?);
         let has_more_standing = limit < holds_max && standing.is_proven;
-        if self.is_held_before(&holds) || has_more_standing || !is_at_cap(holds.len(), limit) {
+        let seats = self.seats.count();
+        if self.is_held_before(&holds) || has_more_standing || !is_at_cap(holds.len(), seats, limit) {
             return Ok(());
         }
         // The oldest come first: those are the likeliest to be stale.
@@ -186,7 +194,7 @@ impl Seeker {
             held += usize::from(fate.stands());
             is_proven |= fate.proves();
         }
-        if (is_proven && limit < holds_max) || !is_at_cap(held, limit) {
+        if (is_proven && limit < holds_max) || !is_at_cap(held, seats, limit) {
             return Ok(());
         }
         Err(Error::TooManyPlayersFromSource { limit: Some(limit) })
@@ -350,10 +358,11 @@ impl Seeker {
         if self.progress().hold.is_some() {
             return Ok(());
         }
-        let hold = Hold { seat_id: self.seats.first().clone(), lobby_id: lobby_id.clone(), since: now };
+        let seats = &self.seats;
+        let hold = Hold { seat_id: seats.first().clone(), lobby_id: lobby_id.clone(), since: now };
         let mut compared = None;
         for _ in 0..HOLD_ATTEMPTS {
-            match self.store.hold_seat(client, &hold, holds_max, compared.as_ref()).await? {
+            match self.store.hold_seats(client, (seats, &hold), holds_max, compared.as_ref()).await? {
                 HoldOutcome::Noted(noted) => {
                     let mut progress = self.progress();
                     (progress.hold, progress.client) = (Some(hold), Some(noted));
@@ -361,7 +370,7 @@ impl Seeker {
                 }
                 // By a crashed run. This run has it from now on, unless another request replaces it as stale.
                 HoldOutcome::NotedBefore(earlier) => {
-                    if self.store.point_hold(client, &earlier, &hold).await? {
+                    if self.store.point_holds(client, seats, &earlier, &hold).await? {
                         self.progress().hold = Some(hold);
                         return Ok(());
                     }
@@ -386,17 +395,17 @@ impl Seeker {
             .filter(|(_, fate)| !fate.stands())
             .map(|(hold, fate)| (hold.clone(), *fate == Fate::Unused))
             .unzip();
-        let held = holds.len() - idle.len();
-        let plan = plan(holds.len(), idle, holds_max).ok_or_else(|| self.refusal_at_cap())?;
+        let (held, seats) = (holds.len() - idle.len(), self.seats.count());
+        let plan = plan(holds.len(), seats, idle, holds_max).ok_or_else(|| self.refusal_at_cap())?;
         let struck = unused.iter().take(plan.replaced.len()).filter(|is_unused| **is_unused).count();
         let strikes = u32::try_from(struck).unwrap_or(u32::MAX);
         let standing = Standing { is_proven, strikes: standing.strikes.saturating_add(strikes) };
         let limit = standing.seats_max(holds_max);
         if !is_proven
-            && (standing.strikes > 0 || is_at_cap(held, limit))
+            && (standing.strikes > 0 || is_at_cap(held, seats, limit))
             && self.pressure.is_on(&self.settings, &self.store, &self.ambient).await?
         {
-            if is_at_cap(held, limit) {
+            if is_at_cap(held, seats, limit) {
                 return Err(Error::TooManyPlayersFromSource { limit: Some(limit) });
             }
             self.progress().is_on_trial = standing.is_on_trial();
@@ -440,17 +449,14 @@ impl Seeker {
                 seen
             }
         };
-        Ok(seen.doubt(self.seats.first()))
+        Ok(seen.doubt(&self.seats))
     }
 
     /// The doubt of the maker of a lobby, of which the hold is noted.
     #[must_use]
     pub fn noted_doubt(&self) -> u32 {
         let progress = self.progress();
-        progress
-            .client
-            .as_ref()
-            .map_or_else(|| Standing::default().doubt(0), |seen| seen.doubt(self.seats.first()))
+        progress.client.as_ref().map_or_else(|| Standing::default().doubt(0), |seen| seen.doubt(&self.seats))
     }
 
     /// How long the seat waits for its player: as long as `usual`, or shortly where the client's last
@@ -483,7 +489,7 @@ impl Seeker {
             return Ok(());
         }
         let settled = Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold.clone() };
-        if self.store.point_hold(client, &hold, &settled).await? {
+        if self.store.point_holds(client, &self.seats, &hold, &settled).await? {
             self.progress().hold = Some(settled);
             return Ok(());
         }
@@ -503,7 +509,7 @@ impl Seeker {
         let now = self.ambient.now();
         let mut given_up = Vec::new();
         if let (Some((client, _)), Some(hold)) = (self.capped(), hold) {
-            given_up.push(self.store.withdraw_hold(client, &hold).await);
+            given_up.push(self.store.withdraw_holds(client, &self.seats, &hold).await);
         }
         if let Some(run) = self.run.as_ref().filter(|_| is_noted || is_claimed) {
             given_up.push(self.store.forget_run(run, refusal.status_and_code().1, now).await.map(|_| ()));
@@ -520,12 +526,12 @@ impl Seeker {
         if self.progress().noted.is_some() {
             return Ok(false);
         }
-        let ClientHolds { holds, .. } = self.store.holds(client).await?;
-        if self.is_held_before(&holds) || !is_at_cap(holds.len(), holds_max) {
+        let (ClientHolds { holds, .. }, seats) = (self.store.holds(client).await?, self.seats.count());
+        if self.is_held_before(&holds) || !is_at_cap(holds.len(), seats, holds_max) {
             return Ok(false);
         }
         let standing = self.fates(&holds).await?.into_iter().filter(|fate| fate.stands()).count();
-        Ok(is_at_cap(standing, holds_max))
+        Ok(is_at_cap(standing, seats, holds_max))
     }
 
     /// Whether a crashed run noted a hold for the seat of this run.

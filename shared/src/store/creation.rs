@@ -77,7 +77,7 @@ pub struct Burst {
     pub secret: BurstSecret,
     /// When it began.
     pub opened_at: Timestamp,
-    /// Positions drawn, the creator's included.
+    /// Positions drawn, one for each seat, the creator's included.
     pub positions: u32,
     /// Whether it is an announced lobby with a free seat instead of a burst of creations.
     #[serde(default)]
@@ -99,6 +99,8 @@ pub struct Beginning {
     pub key: HeadKey,
     /// The secret of the new burst.
     pub secret: BurstSecret,
+    /// The positions of the find that begins it.
+    pub positions: u32,
     /// A burst seen exhausted, which the new one may replace while the head is still exactly that burst.
     pub exhausted: Option<Burst>,
 }
@@ -227,12 +229,12 @@ impl Store {
         first: &LobbyId,
         now: Timestamp,
     ) -> Result<BurstOutcome, Error> {
-        match self.update::<Burst>(self.replace_head(beginning, first, None, now)).await? {
+        match self.update::<Burst>(self.replace_head(beginning, first, false, now)).await? {
             Ok(burst) => Ok(BurstOutcome::Begun(burst)),
             // An earlier attempt of the same write succeeded, but its response was lost. Others may have
             // drawn positions since.
             Err(Some(burst)) if burst.first == *first => {
-                Ok(BurstOutcome::Begun(Burst { positions: 1, ..burst }))
+                Ok(BurstOutcome::Begun(Burst { positions: beginning.positions, ..burst }))
             }
             Err(Some(burst)) => Ok(BurstOutcome::Outrun(burst)),
             Err(None) => Err(Error::Bug("no head refused to begin a burst".to_owned())),
@@ -247,23 +249,25 @@ impl Store {
         self.read(&self.tables.ledger, Item::from([("pk".to_owned(), text(key.0.as_str()))])).await
     }
 
-    /// Draws a position in `burst`. Returns the burst, whose `positions` count this one last, or the burst
-    /// that replaced it, if any.
+    /// Draws a position in `burst` for each of so many `seats`. Returns the burst, whose `positions` count
+    /// these last, or the burst that replaced it, if any.
     ///
     /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn draw_position(
+    pub async fn draw_positions(
         &self,
         key: &HeadKey,
         burst: &Burst,
+        seats: u32,
     ) -> Result<Result<Burst, Option<Burst>>, Error> {
         let call = self
             .on_ledger(&key.0)
-            .change("SET #positions = #positions + :one")
+            .change("SET #positions = #positions + :drawn")
             .when("#first = :first")
-            .with(":first", text(burst.first.as_str()));
+            .with(":first", text(burst.first.as_str()))
+            .with(":drawn", number(seats));
         self.update(call).await
     }
 
@@ -283,8 +287,8 @@ impl Store {
         lobby: &Lobby,
         now: Timestamp,
     ) -> Result<Timestamp, Error> {
-        let beginning = Beginning { key, secret, exhausted: None };
-        let write = self.replace_head(&beginning, &lobby.lobby_id, Some(lobby.taken), now);
+        let beginning = Beginning { key, secret, positions: lobby.taken, exhausted: None };
+        let write = self.replace_head(&beginning, &lobby.lobby_id, true, now);
         Ok(match self.update::<Burst>(write).await? {
             Ok(burst) | Err(Some(burst)) => burst.opened_at,
             Err(None) => now,
@@ -333,16 +337,15 @@ impl Store {
             .with(":allotted", block.map(|_| number(server.allotted)))
     }
 
-    /// Replaces the head: by a burst that begins with the lobby `first`, or by an announcement of `first`
-    /// with `announced` seats taken.
+    /// Replaces the head: by a burst that begins with the lobby `first`, or by an announcement of `first`.
     fn replace_head(
         &self,
         beginning: &Beginning,
         first: &LobbyId,
-        announced: Option<u32>,
+        is_announced: bool,
         now: Timestamp,
     ) -> Write {
-        let Beginning { key, secret, exhausted } = beginning;
+        let Beginning { key, secret, positions, exhausted } = beginning;
         let stale = "attribute_not_exists(#first) OR #opened_at <= :stale";
         let condition = match exhausted {
             Some(_) => {
@@ -358,8 +361,8 @@ impl Store {
             .with(":new", text(first.as_str()))
             .with(":secret", text(secret.reveal()))
             .with(":now", number(now))
-            .with(":drawn_first", number(announced.unwrap_or(1)))
-            .with(":announced", AttributeValue::Bool(announced.is_some()))
+            .with(":drawn_first", number(positions))
+            .with(":announced", AttributeValue::Bool(is_announced))
             .with(":expiry", number((now + HEAD_LIFE).secs()))
             .with(":stale", number(now.before(BURST_WINDOW)))
             .with(":seen", seen.map(|burst| text(burst.first.as_str())))

@@ -127,7 +127,7 @@ impl Store {
         };
         let end = self
             .on_lobby(&lobby.lobby_id)
-            .change("SET #stage = :ended, #expires_at = :expiry REMOVE #joinable_from, #server")
+            .change("SET #stage = :ended, #expires_at = :expiry REMOVE #joinable_from, #room, #server")
             .when(condition)
             .with(":expiry", number((now + ENDED_LIFE).secs()));
         Ok(match cause {

@@ -29,6 +29,7 @@ use crate::{
         client::Client,
         errors::Error,
         ids::{LobbyId, SeatId},
+        seats::Seats,
         standing::{Standing, UNPROVEN_SEATS_MAX},
     },
     store::{
@@ -108,11 +109,11 @@ impl ClientHolds {
         again.map(|(lobby_id, _)| lobby_id.clone()).take(READMITTED_MAX).collect()
     }
 
-    /// How little speaks for the client besides a seat that it is about to take, or has just taken as
-    /// `seat_id`.
+    /// How little speaks for the client besides the `seats` that it is about to take, or has just taken.
     #[must_use]
-    pub fn doubt(&self, seat_id: &SeatId) -> u32 {
-        let others = self.holds.iter().filter(|hold| hold.seat_id != *seat_id).count();
+    pub fn doubt(&self, seats: &Seats) -> u32 {
+        let is_own = |hold: &Hold| seats.iter().any(|seat_id| hold.seat_id == *seat_id);
+        let others = self.holds.iter().filter(|hold| !is_own(hold)).count();
         self.standing.doubt(u32::try_from(others).unwrap_or(u32::MAX))
     }
 }
@@ -151,38 +152,46 @@ pub enum Departure {
 }
 
 impl Store {
-    /// Notes `hold` while its client has fewer than `holds_max`. Without a comparison, a client of whom
-    /// nobody connected may also have fewer than [`UNPROVEN_SEATS_MAX`] alone, and no strike. With one, the
-    /// hold replaces those that it names, which must be unchanged: a retry may have pointed one to a seat.
-    /// One write unit for each started KB of the item, which a dozen holds fill, also when refused.
+    /// Notes the holds of `seats`, all or none, while its client has fewer than `holds_max` with them: that
+    /// of the first is `hold`, and the others name its lobby and time. Without a comparison, a client of whom
+    /// nobody connected may also have no more than [`UNPROVEN_SEATS_MAX`], and no strike. With one, they
+    /// replace the holds that it names, which must be unchanged: a retry may have pointed one to a seat. One
+    /// write unit for each started KB of the item, which a dozen holds fill, also when refused.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
-    pub async fn hold_seat(
+    /// [`Error::Unavailable`], [`Error::Bug`]; they may be noted all the same.
+    pub async fn hold_seats(
         &self,
         client: &Client,
-        hold: &Hold,
+        (seats, hold): (&Seats, &Hold),
         holds_max: u32,
         compared: Option<&Compared>,
     ) -> Result<HoldOutcome, Error> {
-        let write = self
-            .on_client(key(client))
-            .name("#seat", Hold::name(&hold.seat_id))
+        let write = name_holds(self.on_client(key(client)), seats)
             .with(":hold", hold.value())
             .with(":expiry", number((hold.since + HOLDS_LIFE).secs()));
+        let (members, others) = (set_others(seats), seats.count() - 1);
         let write = match compared {
-            None => write
-                .change(
-                    "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :one, #expires_at = :expiry",
-                )
-                .when(
-                    "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit) \
-                     AND (attribute_exists(#proven_at) OR attribute_not_exists(#strikes)) \
-                     AND (attribute_exists(#proven_at) OR attribute_not_exists(#held) OR #held < :unproven)",
-                )
-                .with(":limit", number(holds_max))
-                .with(":unproven", number(UNPROVEN_SEATS_MAX)),
-            Some(compared) => hold_as_compared(write, hold, holds_max, compared),
+            None => {
+                let (count, more) =
+                    if others == 0 { (None, ":one") } else { (Some(seats.count()), ":count") };
+                // A client without holds may take a party of two at once, and compares for a larger one.
+                let few =
+                    if seats.count() > UNPROVEN_SEATS_MAX { "" } else { "attribute_not_exists(#held) OR " };
+                write
+                    .change(format!(
+                        "SET #seat = :hold{members}, #held = if_not_exists(#held, :zero) + {more}, #expires_at = :expiry"
+                    ))
+                    .when(format!(
+                        "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit) \
+                         AND (attribute_exists(#proven_at) OR attribute_not_exists(#strikes)) \
+                         AND (attribute_exists(#proven_at) OR {few}#held < :unproven)"
+                    ))
+                    .with(":limit", number(holds_max.saturating_sub(others)))
+                    .with(":unproven", number(UNPROVEN_SEATS_MAX.saturating_sub(others)))
+                    .with(":count", count.map(number))
+            }
+            Some(compared) => hold_as_compared(write, (seats, hold), holds_max, compared),
         };
         match self.update::<HoldsItem>(write).await? {
             Ok(item) => Ok(HoldOutcome::Noted(holds_in(&item))),
@@ -198,18 +207,22 @@ impl Store {
         }
     }
 
-    /// Points a hold that is still as `seen` to the lobby and time of `hold`, where its seat is or is about
-    /// to be. False when the hold is gone or changed. One write unit.
+    /// Points the holds of `seats`, which are still as `seen`, to the lobby and time of `hold`, where the seats
+    /// are or are about to be. False when one is gone or changed. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn point_hold(&self, client: &Client, seen: &Hold, hold: &Hold) -> Result<bool, Error> {
+    pub async fn point_holds(
+        &self,
+        client: &Client,
+        seats: &Seats,
+        seen: &Hold,
+        hold: &Hold,
+    ) -> Result<bool, Error> {
         // As seen, so that a late copy of an earlier write does not point it back.
-        let write = self
-            .on_client(key(client))
-            .change("SET #seat = :hold")
-            .when("#seat = :seen")
-            .name("#seat", Hold::name(&hold.seat_id))
+        let write = name_holds(self.on_client(key(client)), seats)
+            .change(format!("SET #seat = :hold{}", set_others(seats)))
+            .when(format!("#seat = :seen{}", others_as_seen(seats)))
             .with(":seen", seen.value())
             .with(":hold", hold.value());
         Ok(match self.update::<HoldsItem>(write).await? {
@@ -283,8 +296,25 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn withdraw_hold(&self, client: &Client, seen: &Hold) -> Result<(), Error> {
-        let write = self.release(client, &seen.seat_id, "#seat = :seen");
-        let write = write.with(":seen", seen.value());
+        self.withdraw_holds(client, &Seats::one(seen.seat_id.clone()), seen).await
+    }
+
+    /// The same for all `seats` of a request, of which `seen` is the first one's hold.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn withdraw_holds(&self, client: &Client, seats: &Seats, seen: &Hold) -> Result<(), Error> {
+        let write = name_holds(self.on_client(key(client)), seats).with(":seen", seen.value());
+        let write = match seats.others() {
+            [] => write.change("SET #held = #held - :one REMOVE #seat"),
+            others => {
+                let members: String = (0..others.len()).map(|n| format!(", #member{n}")).collect();
+                write
+                    .change(format!("SET #held = #held - :count REMOVE #seat{members}"))
+                    .with(":count", number(seats.count()))
+            }
+        };
+        let write = write.when(format!("#seat = :seen{}", others_as_seen(seats)));
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
@@ -306,14 +336,39 @@ impl Store {
     }
 }
 
-/// Makes `write` note `hold` in place of those that were `compared`, with what that showed.
-fn hold_as_compared(write: Write, hold: &Hold, holds_max: u32, compared: &Compared) -> Write {
+/// Names the attributes of the holds of `seats`.
+fn name_holds(write: Write, seats: &Seats) -> Write {
+    let members = seats.others().iter().enumerate();
+    let write = write.name("#seat", Hold::name(seats.first()));
+    members.fold(write, |write, (n, seat_id)| write.name(format!("#member{n}"), Hold::name(seat_id)))
+}
+
+/// The assignments for the other seats of a party.
+fn set_others(seats: &Seats) -> String {
+    (0..seats.others().len()).map(|n| format!(", #member{n} = :hold")).collect()
+}
+
+fn others_as_seen(seats: &Seats) -> String {
+    (0..seats.others().len()).map(|n| format!(" AND #member{n} = :seen")).collect()
+}
+
+/// Makes `write` note the holds of `seats`, the first one's of which is `hold`, in place of those that were
+/// `compared`, with what that showed.
+fn hold_as_compared(
+    write: Write,
+    (seats, hold): (&Seats, &Hold),
+    holds_max: u32,
+    compared: &Compared,
+) -> Write {
+    let others = seats.count() - 1;
     let count = u32::try_from(compared.replaced.len()).unwrap_or(u32::MAX);
     let numbers = 0..compared.replaced.len();
     let mut gone: Vec<_> = numbers.clone().map(|n| format!("#lapsed{n}")).collect();
     let stand: String = numbers.map(|n| format!(" AND #lapsed{n} = :lapsed{n}")).collect();
-    let mut change =
-        "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :more, #expires_at = :expiry".to_owned();
+    let mut change = format!(
+        "SET #seat = :hold{}, #held = if_not_exists(#held, :zero) + :more, #expires_at = :expiry",
+        set_others(seats)
+    );
     if compared.is_proven {
         change.push_str(", #proven_at = :since");
         gone.push("#strikes".to_owned());
@@ -328,8 +383,8 @@ fn hold_as_compared(write: Write, hold: &Hold, holds_max: u32, compared: &Compar
     let write = write
         .change(change)
         .when(condition)
-        .with(":limit", number(holds_max.saturating_add(count)))
-        .with(":more", number(1 - i64::from(count)))
+        .with(":limit", number(holds_max.saturating_add(count).saturating_sub(others)))
+        .with(":more", number(i64::from(seats.count()) - i64::from(count)))
         .with(":since", compared.is_proven.then(|| number(hold.since)))
         .with(":struck", (!compared.is_proven && compared.strikes > 0).then(|| number(compared.strikes)));
     compared.replaced.iter().enumerate().fold(write, |write, (n, hold)| {

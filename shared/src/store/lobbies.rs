@@ -11,6 +11,9 @@
 //!
 //! A find with tags searches the 1,000 oldest lobbies in sight. Beyond those, the index `tagged` shows the
 //! lobbies that have exactly the queried tags (decision 15).
+//!
+//! Finds of parties look into the index `roomy` instead, which has the lobbies of modes with parties that
+//! have room for two or more ([`Lobby::room`]), those with the least room first (decision 73).
 
 use std::{fmt, str::FromStr};
 
@@ -23,7 +26,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{InvalidIdentifier, LobbyId, SeatId, ServerKey},
-        lobby::{Access, Availability, Lobby, Refusal, STARTING_MAX, SeatState},
+        lobby::{Access, Availability, Lobby, Refusal, Room, STARTING_MAX, SeatState},
         pool::Pool,
         seats::Seats,
         tag_digests::TagDigests,
@@ -43,6 +46,8 @@ pub const CANDIDATES_INDEX: &str = "candidates";
 /// The index of the same lobbies, if they have tags, by all their tags: `tag_set`, then `joinable_from`. A
 /// hint, too.
 pub const TAGGED_INDEX: &str = "tagged";
+/// The index of the lobbies with room for a party: pool, then [`Lobby::room`]. A hint, too.
+pub const ROOMY_INDEX: &str = "roomy";
 /// The index of the lobbies of a game server, oldest first.
 pub const BY_SERVER_INDEX: &str = "by_server";
 
@@ -56,8 +61,12 @@ pub struct Candidate {
     pub lobby_id: LobbyId,
     /// Its pool, in its shard.
     pub pool: Pool,
-    /// From when it may have a free seat.
+    /// From when it may have a free seat; zero in a search for a party.
+    #[serde(default)]
     pub joinable_from: Timestamp,
+    /// Its room for a party; absent in other searches.
+    #[serde(default)]
+    pub room: Option<Room>,
     /// Digests of its tags; empty in a search for lobbies with certain tags.
     #[serde(default)]
     pub tag_digests: TagDigests,
@@ -74,8 +83,19 @@ pub struct SeatClaim {
     pub seats: Seats,
     /// When its reservation lapses.
     pub until: Timestamp,
+    /// The lobby's capacity for the seats of a party, which is not used for one seat.
+    pub capacity: PartyCapacity,
     /// Whether taking the seat hides the lobby.
     pub hiding: Hiding,
+}
+
+/// A lobby's capacity for parties, which never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartyCapacity {
+    /// As the lobby itself showed it.
+    Known(u32),
+    /// As lobbies of the pool usually have it: the write checks it.
+    Assumed(u32),
 }
 
 /// Whether taking a seat also hides the lobby from the index, until its first seat lapses.
@@ -92,6 +112,11 @@ pub enum Hiding {
     },
     /// It does, because the seats still free are promised to other finds of the burst.
     Promised(Timestamp),
+    /// From parties alone, if afterwards it lacks room for one. Otherwise a second write hides nothing.
+    FromParties {
+        /// Seats taken before.
+        taken: u32,
+    },
 }
 
 /// The result of a claim.
@@ -263,6 +288,57 @@ impl Store {
         from_items(answer.items)
     }
 
+    /// Up to `limit` lobbies of the `shards` shards of `pool` that should have room for a party of `seats`,
+    /// those with the least room first, of equals the oldest.
+    ///
+    /// One query of the index for each shard; 0.5 read units for each started 4 KB of each. It may lag: each
+    /// entry may be wrong.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn roomy(
+        &self,
+        pool: &Pool,
+        shards: u32,
+        seats: u32,
+        limit: usize,
+    ) -> Result<Vec<Candidate>, Error> {
+        let in_shards = (0..shards).map(|shard| self.roomy_in_shard(pool.in_shard(shard), seats, limit));
+        let mut candidates = try_join_all(in_shards).await?.concat();
+        candidates.sort_by_key(|candidate| candidate.room);
+        candidates.truncate(limit);
+        Ok(candidates)
+    }
+
+    /// The same of one shard, which `pool` names.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn roomy_in_shard(
+        &self,
+        pool: Pool,
+        seats: u32,
+        limit: usize,
+    ) -> Result<Vec<Candidate>, Error> {
+        let condition = "#pool = :pool AND #room >= :room";
+        let answer = self
+            .client
+            .query()
+            .table_name(&self.tables.lobbies)
+            .index_name(ROOMY_INDEX)
+            .key_condition_expression(condition)
+            .set_expression_attribute_names(Some(names(condition)))
+            .expression_attribute_values(":pool", text(pool.to_string()))
+            .expression_attribute_values(":room", number(Room::of(seats)))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .return_consumed_capacity(self.meter.mode())
+            .send()
+            .await
+            .map_err(|error| failure(&error))?;
+        self.meter.read(answer.consumed_capacity());
+        from_items(answer.items)
+    }
+
     /// The lobbies of `ids` that exist, in no order, eventually consistent. One call for each 100, 0.5 read
     /// units each.
     ///
@@ -335,7 +411,8 @@ impl Store {
         })
     }
 
-    /// Takes a seat in one conditional write that checks everything again, whatever the caller knew.
+    /// Takes a seat, or those of a party, in one conditional write that checks everything again, whatever the
+    /// caller knew (I13).
     ///
     /// The condition is the capacity, not the state that was read, so n claims on n free seats all succeed
     /// the first time. The write that takes a lapsed seat frees all lapsed seats that the refused write
@@ -346,16 +423,17 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same, and lapses by itself
     /// (I4).
     pub async fn take_seat(&self, claim: &SeatClaim, now: Timestamp) -> Result<SeatOutcome, Error> {
-        let mut write = self.take_free_seat(claim, claim.hiding, now, now);
+        let mut write = self.take_free_seat(claim, (claim.hiding, claim.capacity), now, now);
         let mut refusal = SeatOutcome::Refused(Refusal::Full, None);
         for _ in 0..ATTEMPTS {
             let lobby = match self.update::<Lobby>(write).await? {
                 Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
                 // No condition checks fields that only a later release knows.
                 Ok(lobby) => {
-                    let (write, seat) = (self.on_lobby(&claim.lobby_id), claim.seats.first());
-                    let leave = leave(write, seat, true, Some(&lobby), now);
-                    let _left = self.update::<Lobby>(leave).await?;
+                    for seat in claim.seats.iter() {
+                        let leave = leave(self.on_lobby(&claim.lobby_id), seat, true, Some(&lobby), now);
+                        let _left = self.update::<Lobby>(leave).await?;
+                    }
                     return Ok(SeatOutcome::Refused(Refusal::Hidden, Some(Box::new(lobby))));
                 }
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
@@ -368,10 +446,12 @@ impl Store {
                 }
                 SeatState::Gone | SeatState::Unknown => {}
             }
-            write = match lobby.availability(&claim.access, now) {
+            let count = claim.seats.count();
+            write = match lobby.availability(&claim.access, count, now) {
                 Availability::Free(_) => {
                     let vacated_at = lobby.vacated_at.map_or(now, |vacated_at| vacated_at.max(now));
-                    self.take_free_seat(claim, Hiding::No, now, vacated_at)
+                    let capacity = PartyCapacity::Known(lobby.capacity(&claim.access, count));
+                    self.take_free_seat(claim, (Hiding::No, capacity), now, vacated_at)
                 }
                 Availability::TakeOver(lapsed) => self.take_over_seat(claim, &lobby, &lapsed, now),
                 Availability::Refused(refusal) => {
@@ -397,7 +477,11 @@ impl Store {
         let condition = format!("#taken >= #max_players AND {wrong} AND {}", unvacated_since(lobby));
         let write = self
             .on_lobby(&lobby.lobby_id)
-            .change("SET #joinable_from = :lapse")
+            .change(if lobby.room.is_some() && lobby.room_with(lobby.taken).is_none() {
+                "SET #joinable_from = :lapse REMOVE #room"
+            } else {
+                "SET #joinable_from = :lapse"
+            })
             .when(condition)
             .with(":lapse", number(lobby.first_lapse()))
             .with(":vacated_at", lobby.vacated_at.map(number));
@@ -412,56 +496,111 @@ impl Store {
     pub async fn hide_dead_lobby(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<(), Error> {
         let write = self
             .on_lobby(lobby_id)
-            .change("SET #joinable_from = :never")
+            .change("SET #joinable_from = :never REMOVE #room")
             .when("#lease_until <= :now AND attribute_exists(#joinable_from)")
             .with(":now", number(now));
         self.update::<Lobby>(write).await.map(|_| ())
     }
 
+    /// Notes at which place the index of lobbies with room for parties shows `lobby` at `now`. This is only a
+    /// hint.
+    ///
+    /// Does nothing when seats were taken or left since it was read. One write unit, and one or two of the
+    /// index.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn note_room(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+        let room = lobby.room_at(now);
+        let change = if room.is_some() { "SET #room = :room" } else { "REMOVE #room" };
+        let sight =
+            if room.is_some() { " AND attribute_exists(#joinable_from) AND #closed = :false" } else { "" };
+        let write = self
+            .on_lobby(&lobby.lobby_id)
+            .change(change)
+            .when(format!("#taken = :taken{sight} AND {}", unvacated_since(lobby)))
+            .with(":taken", number(lobby.taken))
+            .with(":room", room.map(number))
+            .with(":vacated_at", lobby.vacated_at.map(number));
+        self.update::<Lobby>(write).await.map(|_| ())
+    }
+
     /// A copy of the write that arrives after its player left must not take the seat again, for a spent token
     /// (I7). So no seat may have been left after `vacated_at`, the last known time of a leave, or now.
+    ///
+    /// Of a party each seat must be free: its members leave, and lose their seats, one by one, so that a late
+    /// copy may find the first one's gone alone (I13).
     fn take_free_seat(
         &self,
         claim: &SeatClaim,
-        hiding: Hiding,
+        (hiding, party_capacity): (Hiding, PartyCapacity),
         now: Timestamp,
         vacated_at: Timestamp,
     ) -> Write {
-        let capacity = match &claim.access {
-            Access::Find(..) => "#max_players",
-            Access::Direct => "#max_players_direct",
+        let count = claim.seats.count();
+        let hide = match hiding {
+            Hiding::IfLast { .. } | Hiding::Promised(_) => ", #joinable_from = :lapse",
+            Hiding::No | Hiding::FromParties { .. } => "",
         };
-        let hide = if hiding == Hiding::No { "" } else { ", #joinable_from = :lapse" };
-        let is_last = if matches!(hiding, Hiding::IfLast { .. }) { " AND #taken = :last" } else { "" };
-        let change = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
+        let is_as_seen = match hiding {
+            Hiding::IfLast { .. } | Hiding::FromParties { .. } => " AND #taken = :last",
+            Hiding::No | Hiding::Promised(_) => "",
+        };
+        let (PartyCapacity::Known(capacity) | PartyCapacity::Assumed(capacity)) = party_capacity;
+        let from_parties = match hiding {
+            Hiding::FromParties { .. } => " REMOVE #room",
+            Hiding::IfLast { taken, .. } if count > 1 && capacity <= taken + count => " REMOVE #room",
+            Hiding::No | Hiding::IfLast { .. } | Hiding::Promised(_) => "",
+        };
+        let (more, below) = match (&claim.access, party_capacity) {
+            (Access::Find(..), _) if count == 1 => (":one", "#taken < #max_players"),
+            (Access::Direct, _) if count == 1 => (":one", "#taken < #max_players_direct"),
+            (_, PartyCapacity::Known(_)) => (":count", "#taken <= :room"),
+            (_, PartyCapacity::Assumed(_)) => {
+                (":count", "#taken <= :room AND #max_players_party = :capacity")
+            }
+        };
+        let change = format!(
+            "SET #taken = #taken + {more}, #reserved.#seat = :until{}{hide}{from_parties}",
+            others(&claim.seats)
+        );
         let condition = format!(
-            "{} AND #taken < {capacity}{is_last} AND (attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)",
-            enterable(&claim.access)
+            "{}{} AND {below}{is_as_seen} AND (attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)",
+            enterable(&claim.access),
+            others_are_free(&claim.seats)
         );
         let (last, lapse) = match hiding {
             Hiding::No => (None, None),
             Hiding::IfLast { taken, lapse } => (Some(taken), Some(lapse)),
             Hiding::Promised(lapse) => (None, Some(lapse)),
+            Hiding::FromParties { taken } => (Some(taken), None),
         };
+        let is_checked = count > 1 && matches!(party_capacity, PartyCapacity::Assumed(_));
         self.claiming(claim, now)
             .change(change)
             .when(condition)
             .with(":vacated_at", number(vacated_at))
             .with(":lapse", lapse.map(number))
             .with(":last", last.map(number))
+            .with(":count", (count > 1).then(|| number(count)))
+            // A smaller lobby than the party has no room, whatever is taken.
+            .with(":room", (count > 1).then(|| number(i64::from(capacity) - i64::from(count))))
+            .with(":capacity", is_checked.then(|| number(capacity)))
     }
 
     /// The capacity here is a constant plus the lapsed seats: an expression can neither count those nor
     /// subtract in a condition, and a lobby's capacities never change.
     fn take_over_seat(&self, claim: &SeatClaim, lobby: &Lobby, lapsed: &[SeatId], now: Timestamp) -> Write {
-        let count = u32::try_from(lapsed.len()).unwrap_or(u32::MAX);
+        let (freed, seats) = (u32::try_from(lapsed.len()).unwrap_or(u32::MAX), claim.seats.count());
+        let capacity = lobby.capacity(&claim.access, seats).saturating_sub(seats - 1);
         let attribute = |seat: &SeatId| {
             if lobby.reserved.contains_key(seat) { "#reserved" } else { "#connected" }
         };
         let paths: Vec<String> =
             lapsed.iter().enumerate().map(|(n, seat)| format!("{}.#lapsed{n}", attribute(seat))).collect();
         let change = format!(
-            "SET #taken = #taken - :freed, #reserved.#seat = :until, #lapsed = :lapsed REMOVE {}",
+            "SET #taken = #taken - :freed, #reserved.#seat = :until{}, #lapsed = :lapsed REMOVE {}",
+            others(&claim.seats),
             paths.join(", ")
         );
         let still_lapsed: Vec<String> = paths.iter().map(|path| format!("{path} <= :now")).collect();
@@ -472,8 +611,8 @@ impl Store {
             .claiming(claim, now)
             .change(change)
             .when(condition)
-            .with(":freed", number(count.saturating_sub(1)))
-            .with(":limit", number(lobby.capacity(&claim.access).saturating_add(count)))
+            .with(":freed", number(i64::from(freed) - i64::from(seats)))
+            .with(":limit", number(capacity.saturating_add(freed)))
             .with(":lapsed", AttributeValue::L(remembered));
         let numbered = lapsed.iter().enumerate();
         numbered.fold(write, |write, (n, seat)| write.name(format!("#lapsed{n}"), seat.as_str()))
@@ -481,9 +620,10 @@ impl Store {
 
     /// A write of the claimed lobby, with what [`enterable`] compares.
     fn claiming(&self, claim: &SeatClaim, now: Timestamp) -> Write {
-        let write = self
-            .on_lobby(&claim.lobby_id)
-            .name("#seat", claim.seats.first().as_str())
+        let write = self.on_lobby(&claim.lobby_id).name("#seat", claim.seats.first().as_str());
+        let members = claim.seats.others().iter().enumerate();
+        let write = members
+            .fold(write, |write, (n, seat)| write.name(format!("#member{n}"), seat.as_str()))
             .with(":until", number(claim.until))
             .with(":start_limit", number(now.before(STARTING_MAX)))
             .with(":now", number(now));
@@ -516,6 +656,19 @@ pub(super) fn leave(
         .name("#seat", seat.as_str())
         .with(":now", number(now))
         .with(":start_limit", number(now.before(STARTING_MAX)))
+}
+
+/// The assignments for the other seats of a party.
+fn others(seats: &Seats) -> String {
+    (0..seats.others().len()).map(|n| format!(", #reserved.#member{n} = :until")).collect()
+}
+
+/// The condition that none of the other seats of a party is held.
+fn others_are_free(seats: &Seats) -> String {
+    let is_free = |n| {
+        format!(" AND attribute_not_exists(#reserved.#member{n}) AND attribute_not_exists(#connected.#member{n})")
+    };
+    (0..seats.others().len()).map(is_free).collect()
 }
 
 fn enterable(access: &Access) -> String {

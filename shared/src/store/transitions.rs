@@ -168,7 +168,7 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
     match transition {
         Transition::Ready => ready(write, seen, now),
         Transition::Close => toggle(write, seen, now, &format!("{ALIVE} AND #closed = :false"))
-            .change("SET #closed = :true, #toggled_at = :toggled REMOVE #joinable_from"),
+            .change("SET #closed = :true, #toggled_at = :toggled REMOVE #joinable_from, #room"),
         Transition::Reopen if seen.is_some_and(|lobby| lobby.is_private) => toggle(
             write,
             seen,
@@ -184,7 +184,7 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
         )
         .change("SET #closed = :false, #toggled_at = :toggled, #joinable_from = #created_at"),
         Transition::MakePrivate => toggle(write, seen, now, &format!("{ALIVE} AND attribute_not_exists(#is_private)"))
-            .change("SET #is_private = :true, #toggled_at = :toggled REMOVE #joinable_from"),
+            .change("SET #is_private = :true, #toggled_at = :toggled REMOVE #joinable_from, #room"),
         Transition::MakePublic if seen.is_some_and(|lobby| lobby.closed) => toggle(
             write,
             seen,
@@ -202,7 +202,7 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
         // The lease stays: a server that stops with players inside leaves a lobby no longer than one that
         // crashes.
         Transition::Drain(start) => write
-            .change("SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #idle_secs")
+            .change("SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #room, #idle_secs")
             .when(format!(
                 "{ALIVE} AND #closed IN (:true, :false) AND attribute_not_exists(#is_draining) AND {OF_START}"
             ))

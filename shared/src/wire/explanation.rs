@@ -20,6 +20,8 @@ use crate::models::{
 pub enum Reason {
     /// Its seats are held.
     Full,
+    /// It has free seats, but fewer than the party has players.
+    TooFull,
     /// It is closed, private or over.
     Closed,
     /// Its game server is silent.
@@ -41,6 +43,7 @@ impl Reason {
         Some(match refusal {
             Refusal::Missing => return None,
             Refusal::Full => Self::Full,
+            Refusal::TooFull => Self::TooFull,
             Refusal::Ended | Refusal::Hidden => Self::Closed,
             Refusal::LeaseLapsed => Self::LeaseExpired,
             Refusal::OtherPool => Self::OtherVersion,

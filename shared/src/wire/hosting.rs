@@ -13,9 +13,9 @@ use crate::{
     models::{
         errors::{Error, bad_body},
         ids::{GameMode, LobbyId, RegionId, ServerId, StartId},
-        player_data::PlayerDetails,
         pool::Tags,
         publicity::Publicity,
+        seats::PlayerDetails,
     },
     wire::{ports::PortSpec, values::null_as_default},
 };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::{
     base::json::optional_object,
@@ -17,6 +18,7 @@ use crate::{
         pool::Tags,
         ports::{PortNumbers, PortRange, Ports, ServerPort},
         publicity::Publicity,
+        seats::{PARTY_SIZE_MAX, Party},
         tag_digests::TagKey,
     },
     wire::{
@@ -64,9 +66,19 @@ pub struct FindLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
-    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    /// Taken out, like the next two: they are in `party`.
     #[serde(default, deserialize_with = "taken_out")]
-    pub player_data: Option<PlayerData>,
+    pub party_size: Option<()>,
+    /// Taken out.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<()>,
+    /// Taken out.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub players_data: Option<()>,
+    /// How many players want seats together, and what the client says of each, for the lobby server: not
+    /// parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub party: Party,
 }
 
 impl FindLobbyRequest {
@@ -76,7 +88,7 @@ impl FindLobbyRequest {
     /// [`Error::BadBody`].
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
-        let player_data = player_data(&mut body)?;
+        let party = party(&mut body)?;
         let read: Self = body.parse()?;
         if read.exclude_lobby_ids.len() > EXCLUDED_MAX {
             return Err(bad_body("exclude_lobby_ids", "at most 8 lobbies can be excluded"));
@@ -84,7 +96,7 @@ impl FindLobbyRequest {
         if read.latencies.len() > LATENCIES_MAX {
             return Err(bad_body("latencies", "at most 64 regions can have a latency"));
         }
-        Ok(Self { verification_data, player_data, ..read })
+        Ok(Self { verification_data, party, ..read })
     }
 
     /// The lobbies in which no seat is wanted.
@@ -108,9 +120,19 @@ pub struct JoinLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
-    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    /// Taken out, like the next two: they are in `party`.
     #[serde(default, deserialize_with = "taken_out")]
-    pub player_data: Option<PlayerData>,
+    pub party_size: Option<()>,
+    /// Taken out.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<()>,
+    /// Taken out.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub players_data: Option<()>,
+    /// How many players want seats together, and what the client says of each, for the lobby server: not
+    /// parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub party: Party,
 }
 
 impl JoinLobbyRequest {
@@ -120,8 +142,8 @@ impl JoinLobbyRequest {
     /// [`Error::BadBody`].
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
-        let player_data = player_data(&mut body)?;
-        Ok(Self { verification_data, player_data, ..body.parse()? })
+        let party = party(&mut body)?;
+        Ok(Self { verification_data, party, ..body.parse()? })
     }
 
     /// The lobby that it names in the namespace of `key`: by its code, or by its identifier, which never
@@ -166,9 +188,19 @@ pub struct CreateLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
-    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    /// Taken out, like the next two: they are in `party`.
     #[serde(default, deserialize_with = "taken_out")]
-    pub player_data: Option<PlayerData>,
+    pub party_size: Option<()>,
+    /// Taken out.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<()>,
+    /// Taken out.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub players_data: Option<()>,
+    /// How many players want seats together, and what the client says of each, for the lobby server: not
+    /// parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub party: Party,
 }
 
 impl CreateLobbyRequest {
@@ -179,8 +211,8 @@ impl CreateLobbyRequest {
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let lobby_config = body.take_handed_on("lobby_config")?.map(LobbyConfig::new).transpose()?;
         let verification_data = verification_data(&mut body)?;
-        let player_data = player_data(&mut body)?;
-        Ok(Self { lobby_config, verification_data, player_data, ..body.parse()? })
+        let party = party(&mut body)?;
+        Ok(Self { lobby_config, verification_data, party, ..body.parse()? })
     }
 }
 
@@ -193,14 +225,42 @@ fn verification_data(body: &mut JsonBody<'_>) -> Result<Option<HandedOn>, Error>
     Ok(data)
 }
 
-/// The data of the player in a request for a seat.
+/// The players of a request for seats: `party_size`, 1 to 16, and their data, which is `player_data` for one
+/// player and `players_data` for a party, with an element for each.
 ///
 /// # Errors
-/// [`Error::BadBody`] for data that is too large, or as [`HandedOn::new`].
-pub fn player_data(body: &mut JsonBody<'_>) -> Result<Option<PlayerData>, Error> {
-    let Some(json) = body.take_handed_on("player_data")? else { return Ok(None) };
-    let data = PlayerData::new(json.json());
-    data.map(Some).ok_or_else(|| bad_body("player_data", "larger than 512 bytes"))
+/// [`Error::BadBody`] for another size, and for data that is too large, of too many players, or of both kinds;
+/// or as [`HandedOn::new`].
+pub fn party(body: &mut JsonBody<'_>) -> Result<Party, Error> {
+    let data = |name: &str, json: &RawValue| {
+        let data = (json.get() != "null").then(|| PlayerData::new(json));
+        let data = data.map(|data| data.ok_or_else(|| bad_body(name, "larger than 512 bytes")));
+        data.transpose()
+    };
+    let size = body.take_handed_on("party_size")?;
+    let size = size.map(|size| serde_json::from_str(size.json().get()));
+    let sizes = 1..=PARTY_SIZE_MAX;
+    let size = match size.transpose() {
+        Ok(size) => Some(size.unwrap_or(1)).filter(|size| sizes.contains(size)),
+        Err(_) => None,
+    };
+    let size = size.ok_or_else(|| bad_body("party_size", "a number of players, 1 to 16, is needed"))?;
+    let of_one = body.take_handed_on("player_data")?;
+    let Some(of_each) = body.take_handed_on("players_data")? else {
+        let of_one = of_one.map(|json| data("player_data", json.json())).transpose()?;
+        return Ok(Party { size, data: of_one.into_iter().collect() });
+    };
+    let of_each: Vec<&RawValue> = serde_json::from_str(of_each.json().get())
+        .map_err(|_| bad_body("players_data", "an array is needed, with an element for each player"))?;
+    if size == 1 || of_one.is_some() || of_each.len() != size as usize {
+        return Err(bad_body(
+            "players_data",
+            "as many elements as `party_size` are needed, and no `player_data`",
+        ));
+    }
+    let numbered = of_each.into_iter().enumerate();
+    let of_each = numbered.map(|(nth, json)| data(&format!("players_data[{nth}]"), json));
+    Ok(Party { size, data: of_each.collect::<Result<_, _>>()? })
 }
 
 /// Captcha responses.
@@ -228,26 +288,36 @@ pub struct FindLobbyResponse {
     pub lobby: JoinLobby,
     /// Where to connect.
     pub ports: BTreeMap<String, Port>,
-    /// The player's token.
+    /// The player's token; the first one's of a party.
     pub player: Player,
+    /// The tokens of all players of a party.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub players: Option<Vec<Player>>,
     /// The explanation of the find, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explanation>,
 }
 
 impl FindLobbyResponse {
-    /// The response of a seat in a lobby.
+    /// The response of seats in a lobby, of which there is a token for each.
     #[must_use]
     pub fn new(
         lobby_id: LobbyId,
         code: Option<LobbyCode>,
         region: Region,
         ports: BTreeMap<String, Port>,
-        token: String,
+        tokens: Vec<String>,
     ) -> Self {
-        let player = Player { token };
+        let players: Vec<_> = tokens.into_iter().map(|token| Player { token }).collect();
+        let player = players.first().cloned().unwrap_or_default();
         let lobby = JoinLobby { lobby_id, code, region, ports: ports.clone(), player: player.clone() };
-        Self { lobby, ports, player, explain: None }
+        Self {
+            lobby,
+            ports,
+            player,
+            players: Some(players).filter(|players| players.len() > 1),
+            explain: None,
+        }
     }
 }
 
@@ -285,7 +355,7 @@ pub struct Region {
 }
 
 /// A player.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
     /// The token that the client passes to the lobby server.
     pub token: String,

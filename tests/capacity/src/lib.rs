@@ -56,6 +56,7 @@ mod value;
 
 use database::Database;
 use fleet::GameServer;
+use ideal::Stay;
 use limits::COLD_START_MS;
 use outcome::{Lobbies, Minute, Outcome};
 use scenario::{Asks, LOBBY_COUNT_MAX, Scenario, Shape};
@@ -101,7 +102,7 @@ struct Tally {
     first_latencies_ms: Vec<u64>,
     minutes: Vec<Minute>,
     /// When players came and went, by the name of the lobbies that fitted their finds.
-    stays: BTreeMap<String, Vec<(u64, u64)>>,
+    stays: BTreeMap<String, Vec<Stay>>,
     lonely: f64,
     host_refused: BTreeMap<&'static str, u64>,
 }
@@ -328,15 +329,19 @@ impl World {
                 if came_ms < FIRST_MS {
                     tally.first_latencies_ms.push(took_ms);
                 }
-                let Ok(Claims::Player(seat)) = self.keys.verify_at_any_age(&found.player.token) else {
-                    panic!("no player token");
-                };
+                let players = found.players.unwrap_or_else(|| vec![found.player]);
+                let seats = players.iter().map(|player| match self.keys.verify_at_any_age(&player.token) {
+                    Ok(Claims::Player(seat)) => seat,
+                    other => panic!("no player token: {other:?}"),
+                });
                 let visit = self.scenario.visit(&mut lock(&self.random));
                 let now_ms = self.now_ms();
                 let gone_ms = now_ms + ms(visit.gone_after);
-                tally.stays.entry(name).or_default().push((came_ms, gone_ms));
+                let stay = Stay { came: came_ms, went: gone_ms, players: players.len() };
+                tally.stays.entry(name).or_default().push(stay);
                 drop(tally);
-                if let Some(connects_after) = visit.connects_after {
+                let Some(connects_after) = visit.connects_after else { return };
+                for seat in seats {
                     let player = Player { seat, found_at: self.ambient.now(), tries: 0 };
                     let mut agenda = lock(&self.agenda);
                     let connects_ms = now_ms + ms(connects_after);

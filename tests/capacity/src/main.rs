@@ -49,7 +49,7 @@ fn shards_at(rate: u32) -> u32 {
     rate.div_ceil(250).clamp(1, 32)
 }
 
-const OTHER: [Asks; 9] = [
+const OTHER: [Asks; 10] = [
     Asks::Modes(2),
     Asks::Modes(3),
     Asks::Regions(2),
@@ -59,6 +59,7 @@ const OTHER: [Asks; 9] = [
     Asks::Codes,
     Asks::Sizes,
     Asks::Mixed,
+    Asks::Parties(4),
 ];
 
 fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
@@ -92,6 +93,7 @@ fn worlds(seed: u64) -> Vec<Scenario> {
     let steady = Scenario { rate: 120, seconds: 30, stay_secs_max: 15, seed, ..QUICK };
     scenarios.extend([2, 64, 100, 256].map(|capacity| Scenario { capacity, ..steady }));
     scenarios.extend(OTHER.map(|asks| Scenario { asks, ..steady }));
+    scenarios.extend([BURST, QUICK].map(|scenario| Scenario { asks: Asks::Parties(4), seed, ..scenario }));
     scenarios
 }
 
@@ -128,6 +130,7 @@ fn requested() -> (Vec<Scenario>, bool) {
         let clients = Scenario { shape: Shape::Clients(8), rate: 0, seconds: 0, ..QUICK };
         scenarios.extend([64, 100].map(|capacity| Scenario { capacity, ..clients }));
         scenarios.extend(OTHER.map(|asks| Scenario { asks, ..clients }));
+        scenarios.extend([BURST, QUICK].map(|scenario| Scenario { asks: Asks::Parties(4), ..scenario }));
         return (scenarios.into_iter().map(|scenario| Scenario { seed, ..scenario }).collect(), true);
     }
     if is_worlds {

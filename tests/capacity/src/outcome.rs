@@ -141,6 +141,16 @@ const CODES: [Bar; 3] = [
     Bar::new("write units per find", |outcome| outcome.per_find(outcome.find.write_units), 4.8),
 ];
 
+/// Parties of one to four at a thousand finds a second, and at one instant.
+const PARTIES: [Bar; 2] = [
+    Bar::new("calls per find", Outcome::calls_per_find, 1.4),
+    Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.13),
+];
+const PARTIES_AT_ONCE: [Bar; 2] = [
+    Bar::new("most calls of a find", |outcome| outcome.calls_max() as f64, 5.0),
+    Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.13),
+];
+
 impl Minute {
     /// Counts a find with `usage`.
     pub fn count(&mut self, usage: Usage) {
@@ -218,6 +228,8 @@ impl Outcome {
         }
         let is_steady = self.scenario.becomes_steady();
         let own: &[Bar] = match (shape, rate, capacity) {
+            (Shape::Burst(_), ..) if asks == Asks::Parties(4) => &PARTIES_AT_ONCE,
+            (Shape::Spike, 1_000, 10) if asks == Asks::Parties(4) => &PARTIES,
             _ if asks != Asks::Plain => &[],
             (Shape::Burst(_), ..) => &BURST,
             (_, 120, 8) if is_steady => &LIVING,
@@ -226,7 +238,7 @@ impl Outcome {
             _ => &[],
         };
         let answered: &[Bar] = if own.is_empty() || rate > 1_000 { &[] } else { &[ANSWERED] };
-        let is_thousand_at_once = (shape, rate, capacity) == (Shape::Spike, 1_000, 10);
+        let is_thousand_at_once = (shape, rate, capacity, asks) == (Shape::Spike, 1_000, 10, Asks::Plain);
         let first: &[Bar] = if is_thousand_at_once { &[FIRST_SECOND] } else { &[] };
         [answered, own, first].concat()
     }

@@ -53,6 +53,8 @@ pub enum Asks {
     Codes,
     /// One lobby in two has a size of its own, from two seats to the mode's.
     Sizes,
+    /// Parties of one to so many players.
+    Parties(u32),
     /// Each of these kinds, with the same probability.
     Mixed,
 }
@@ -80,7 +82,7 @@ impl Asks {
             Self::Modes(modes) => (modes, 1),
             Self::Regions(regions) | Self::Latencies(regions) => (1, regions),
             Self::Mixed => (3, 10),
-            Self::Plain | Self::Tags(_) | Self::Codes | Self::Sizes => (1, 1),
+            Self::Plain | Self::Tags(_) | Self::Codes | Self::Sizes | Self::Parties(_) => (1, 1),
         };
         let named = |name: &str, count| (0..count).map(|nth| format!("{name}-{nth}")).collect();
         (named("mode", modes), named("region", regions))
@@ -118,6 +120,10 @@ impl Asks {
                 tags.insert("code", code.to_string());
             }
             Self::Sizes => size = random.bool().then(|| random.u32(2..=scenario.capacity)),
+            Self::Parties(largest) => {
+                let find = json!({ "game_modes": modes, "party_size": random.u32(1..=largest) });
+                return (find, String::new());
+            }
         }
         let name = tags.values().next().cloned().unwrap_or_default();
         (json!({ "game_modes": modes, "regions": regions, "tags": tags, "max_players": size }), name)
@@ -188,9 +194,17 @@ impl Scenario {
     #[must_use]
     pub fn stay_secs(&self) -> f64 {
         let seats = f64::from(LOBBY_COUNT_MAX) * CAP_SHARE * self.players_per_lobby();
-        let held = seats / f64::from(self.rate.max(1));
+        let held = seats / (f64::from(self.rate.max(1)) * self.players_per_find());
         let longest = (held - NEVER_SHARE * f64::from(RESERVATION_SECS)) / (1.0 - NEVER_SHARE) - mean_wait();
         longest.clamp(0.0, f64::from(self.stay_secs_max))
+    }
+
+    /// The players of a find on the mean.
+    fn players_per_find(&self) -> f64 {
+        match self.asks {
+            Asks::Parties(largest) => f64::from(1 + largest) / 2.0,
+            _ => 1.0,
+        }
     }
 
     /// Players of a full lobby, or one in which nobody else fits.
@@ -217,11 +231,12 @@ impl Scenario {
     /// Lobbies that are live at the full rate, when they are full.
     #[must_use]
     pub fn steady_lobbies(&self) -> f64 {
-        match self.shape {
-            Shape::Burst(finds) => f64::from(finds) / self.players_per_lobby(),
-            Shape::Clients(..) => self.client_finds() as f64 / self.players_per_lobby(),
-            _ => self.held_secs() * f64::from(self.rate) / self.players_per_lobby(),
-        }
+        let finds = match self.shape {
+            Shape::Burst(finds) => f64::from(finds),
+            Shape::Clients(..) => self.client_finds() as f64,
+            _ => self.held_secs() * f64::from(self.rate),
+        };
+        finds * self.players_per_find() / self.players_per_lobby()
     }
 
     /// Whether as many players leave as come before it ends.

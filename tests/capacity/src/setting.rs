@@ -18,7 +18,7 @@ use shared::{
 
 use super::{
     database::Database,
-    scenario::{RESERVATION_SECS, Scenario},
+    scenario::{Asks, RESERVATION_SECS, Scenario},
     traffic::Asker,
     value::Item,
 };
@@ -64,6 +64,9 @@ pub(crate) async fn make_game(
     let (modes, regions) = scenario.asks.modes_and_regions();
     let mut mode = json!({ "regions": regions, "max_players": scenario.capacity, "pool_shards": scenario.shards,
         "reservation_seconds": RESERVATION_SECS, "taggable": true, "allow_dynamic_max_players": true });
+    if let Asks::Parties(largest) = scenario.asks {
+        mode["party_size_max"] = largest.into();
+    }
     for (name, value) in extra.as_object().into_iter().flatten() {
         mode[name] = value.clone();
     }

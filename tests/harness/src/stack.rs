@@ -215,6 +215,12 @@ impl TestStack {
     pub fn seat(&self, answer: &Answer) -> PlayerSeat {
         let token =
             answer.body["player"]["token"].as_str().unwrap_or_else(|| panic!("no token: {}", answer.body));
+        self.seat_of(token)
+    }
+
+    /// The seat that a player token stands for.
+    #[must_use]
+    pub fn seat_of(&self, token: &str) -> PlayerSeat {
         match self.stack.keys().verify(token, self.clock.now()) {
             Ok(Claims::Player(seat)) => seat,
             other => panic!("no player token: {other:?}"),

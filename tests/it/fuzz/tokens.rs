@@ -341,7 +341,14 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
         let rotated = TokenKeys::new(&other, Some(&secret)).unwrap();
         let strange = TokenKeys::new(&other, None).unwrap();
         let lobby = lobby_claims(&game_id, &namespace_id, lobby_id.clone(), then.now());
-        let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id, client: None, data };
+        let seat = PlayerSeat {
+            namespace_id: namespace_id.clone(),
+            lobby_id,
+            seat_id,
+            client: None,
+            membership: None,
+            data,
+        };
         let credential =
             |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &then));
         let year = CREDENTIAL_LIFE;
@@ -428,6 +435,7 @@ fn claims_that_are_signed_count_only_when_they_are_complete() {
         lobby_id,
         seat_id: SeatId::random(&ambient),
         client: None,
+        membership: None,
         data: None,
     };
     let credential =

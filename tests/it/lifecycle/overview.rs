@@ -22,7 +22,7 @@ use shared::{
     overview::Overview,
     rules::pages::PageRequest,
     store::{
-        lobbies::{BY_SERVER_INDEX, Hiding, SeatClaim, SeatOutcome},
+        lobbies::{BY_SERVER_INDEX, Hiding, PartyCapacity, SeatClaim, SeatOutcome},
         meter::Meter,
         statistics::{COUNTING_MAX, Turn},
     },
@@ -123,6 +123,7 @@ async fn a_list_shows_full_lobbies_last_though_the_index_has_them_in_sight() {
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seats: Seats::one(SeatId::random(&stack.ambient())),
         until: stack.clock.now() + Duration::from_secs(60),
+        capacity: PartyCapacity::Known(0),
         hiding: Hiding::No,
     };
     let taken = stack.store().take_seat(&claim, stack.clock.now()).await;

@@ -173,6 +173,7 @@ async fn no_player_connects_before_the_lobby_is_ready() {
             lobby_id,
             seat_id,
             client: None,
+            membership: None,
             data: None,
         };
         let token = stack.stack.keys().issue_player(&seat, stack.clock.now());

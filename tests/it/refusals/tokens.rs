@@ -44,6 +44,7 @@ fn signed_tokens_of(
         lobby_id: lobby_id.clone(),
         seat_id: SeatId::random(ambient),
         client: None,
+        membership: None,
         data: None,
     };
     let lobby = lobby_claims(game_id, namespace_id, lobby_id, ambient.now());
@@ -412,6 +413,7 @@ async fn a_lobby_token_says_nothing_of_a_lobby_that_ended_or_never_was() {
             lobby_id: claims.lobby_id.clone(),
             seat_id: SeatId::random(&stack.ambient()),
             client: None,
+            membership: None,
             data: None,
         };
         let (keys, now) = (stack.stack.keys(), stack.clock.now());

@@ -68,6 +68,23 @@ async fn a_backend_gets_the_data_to_the_letter() {
 }
 
 #[tokio::test]
+async fn a_backend_is_told_of_a_party_and_asked_once_for_it() {
+    let server = MockServer::start().await;
+    answering(&server, "/may", ResponseTemplate::new(204)).await;
+    let stack = TestStack::start_with_outside(outside("http://127.0.0.1:9")).await;
+    let mut mode = mode(Some(&format!("{}/may", server.uri())));
+    mode["party_size_max"] = 2.into();
+    let game = game(&stack, "party", json!({ "arena": mode }), Value::Null).await;
+    let find = json!({ "game_modes": ["arena"], "party_size": 2, "players_data": [{ "name": "Ada" }, null] });
+    game.find(&stack, find).await.expect_ok();
+    let requests = server.received_requests().await.unwrap();
+    let question: Value = serde_json::from_slice(&requests[0].body).unwrap();
+    let told = (&question["party_size"], &question["players_data"], &question["player_data"]);
+    assert_eq!(told, (&json!(2), &json!([{ "name": "Ada" }, null]), &Value::Null));
+    assert_eq!(requests.len(), 1);
+}
+
+#[tokio::test]
 async fn only_2xx_lets_in_and_no_redirect_is_followed() {
     let elsewhere = |status| ResponseTemplate::new(status).insert_header("location", "/good");
     let huge = "x".repeat(5_000_000);

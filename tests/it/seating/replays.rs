@@ -25,6 +25,7 @@ use shared::{
         client::{Client, ClientId},
         ids::{LobbyId, NamespaceId, SeatId, WriteId},
         lobby::Stage,
+        seats::Seats,
     },
     store::{
         holds::{ClientHolds, Compared, Hold, HoldOutcome},
@@ -555,24 +556,49 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
     let (noted, pointed, settled) =
         (in_lobby(&first, now), in_lobby(&second, later), in_lobby(&first, later));
     let held = |hold: &Hold| ClientHolds { holds: vec![hold.clone()], ..ClientHolds::default() };
-    assert_eq!(store.hold_seat(&client, &noted, 1, None).await.unwrap(), HoldOutcome::Noted(held(&noted)));
-    let again = store.hold_seat(&client, &pointed, 1, None).await.unwrap();
+    assert_eq!(
+        store.hold_seats(&client, (&Seats::one(noted.seat_id.clone()), &noted), 1, None).await.unwrap(),
+        HoldOutcome::Noted(held(&noted))
+    );
+    let again =
+        store.hold_seats(&client, (&Seats::one(pointed.seat_id.clone()), &pointed), 1, None).await.unwrap();
     assert_eq!(again, HoldOutcome::NotedBefore(noted.clone()));
-    assert!(store.point_hold(&client, &noted, &pointed).await.unwrap());
-    assert!(store.point_hold(&client, &noted, &pointed).await.unwrap(), "the same write again");
-    assert!(store.point_hold(&client, &pointed, &settled).await.unwrap());
-    assert!(!store.point_hold(&client, &noted, &pointed).await.unwrap(), "I12");
+    assert!(
+        store.point_holds(&client, &Seats::one(pointed.seat_id.clone()), &noted, &pointed).await.unwrap()
+    );
+    assert!(
+        store.point_holds(&client, &Seats::one(pointed.seat_id.clone()), &noted, &pointed).await.unwrap(),
+        "the same write again"
+    );
+    assert!(
+        store.point_holds(&client, &Seats::one(settled.seat_id.clone()), &pointed, &settled).await.unwrap()
+    );
+    assert!(
+        !store.point_holds(&client, &Seats::one(pointed.seat_id.clone()), &noted, &pointed).await.unwrap(),
+        "I12"
+    );
     assert_eq!(store.holds(&client).await.unwrap(), held(&settled), "I12");
 
     // Nor does who saw it as it was take it away: whose own it replaces, and whose own it was.
     let other = Hold { seat_id: SeatId::random(&ambient), ..noted.clone() };
     let in_place_of = |hold: &Hold| Compared { replaced: vec![hold.clone()], ..Compared::default() };
-    let refused = store.hold_seat(&client, &other, 1, Some(&in_place_of(&pointed))).await.unwrap();
+    let refused = store
+        .hold_seats(&client, (&Seats::one(other.seat_id.clone()), &other), 1, Some(&in_place_of(&pointed)))
+        .await
+        .unwrap();
     assert_eq!(refused, HoldOutcome::Refused(held(&settled)), "I12");
     store.withdraw_hold(&client, &pointed).await.unwrap();
     assert_eq!(store.holds(&client).await.unwrap(), held(&settled), "I12");
     assert_eq!(
-        store.hold_seat(&client, &other, 1, Some(&in_place_of(&settled))).await.unwrap(),
+        store
+            .hold_seats(
+                &client,
+                (&Seats::one(other.seat_id.clone()), &other),
+                1,
+                Some(&in_place_of(&settled))
+            )
+            .await
+            .unwrap(),
         HoldOutcome::Noted(held(&other))
     );
     store.withdraw_hold(&client, &other).await.unwrap();

@@ -57,6 +57,7 @@ pub const PUT: &str = "PUT";
 
 writes! {
     TakeFreeSeat: Lobbies "#taken = #taken + :one" "take a free seat",
+    TakeParty: Lobbies "#taken = #taken + :count" "take free seats of a party",
     TakeOverSeat: Lobbies "#taken = #taken - :freed" "take over a lapsed seat",
     Leave: Lobbies "#taken = #taken - :one" "leave",
     Connect: Lobbies "#connected.#seat = :until" "connect",
@@ -71,6 +72,8 @@ writes! {
     HideFull: Lobbies "SET #joinable_from = :lapse" "hide a full lobby",
     HideSilent: Lobbies "SET #joinable_from = :never" "hide a silent server's lobby",
     ShowRevived: Lobbies "SET #joinable_from = #created_at" "show a revived lobby",
+    ShowRoom: Lobbies "SET #room = :room" "show a lobby's room for parties",
+    HideRoom: Lobbies "REMOVE #room" "hide a lobby without room from parties",
     NoteState: Lobbies "#has_state = :true" "note that a lobby has a state",
     PutLobby: Lobbies "PUT" "create a lobby",
     TakePlace: Servers "#used = #used + :one" "take a server's place",
@@ -89,13 +92,13 @@ writes! {
     Allot: Ledger "#allotted, :zero) + :block" "allot a block of the cap",
     ReturnAllotment: Ledger "#allotted = #allotted - :block" "return a block of the cap",
     BeginBurst: Ledger "#first = :new" "begin a burst",
-    DrawPosition: Ledger "#positions = #positions + :one" "draw a position of a burst",
+    DrawPosition: Ledger "#positions = #positions + :drawn" "draw a position of a burst",
     RenewBurst: Ledger "#opened_at = :renewed_at" "renew a burst",
     ClaimSearch: Ledger "#claimed_at = :now" "claim a search for room",
     NoteVainSearch: Ledger "#found_at = :at" "note a search in vain",
-    HoldSeat: Clients "#seat = :hold, #held" "hold a seat of a client",
+    HoldSeat: Clients "#held = if_not_exists(#held, :zero) +" "hold a seat of a client",
     PointHold: Clients "#seat = :hold" "point a client's hold to its lobby",
-    ReleaseHold: Clients "#held = #held - :one" "release a client's hold",
+    ReleaseHold: Clients "#held = #held - :" "release a client's hold",
     KeepOut: Clients "#removed_from = :readmitted_at" "keep a removed player's client out",
     Readmit: Clients "REMOVE #readmitted" "readmit a removed player's client",
     AimRun: Clients "#body = :body" "note what a repeatable request is about to do",
@@ -177,7 +180,7 @@ pub(super) fn normalized(clause: &str) -> String {
 }
 
 /// Placeholders that may occur several times in a condition, each with a number.
-const NUMBERED: [&str; 2] = ["lapsed", ":tag"];
+const NUMBERED: [&str; 3] = ["lapsed", "#member", ":tag"];
 
 const ENTERABLE: [&str; 5] = [
     "#stage <> :ended",
@@ -217,6 +220,14 @@ pub fn all() -> Vec<Condition> {
                 &ENTERABLE,
                 &FINDABLE,
                 &["#taken < #max_players", "#taken < #max_players_direct", "#taken = :last", UNVACATED],
+            ],
+        ),
+        (
+            Write::TakeParty,
+            &[
+                &ENTERABLE,
+                &FINDABLE,
+                &["#taken <= :room", "#max_players_party = :capacity", "#taken = :last", UNVACATED],
             ],
         ),
         (
@@ -300,6 +311,20 @@ pub fn all() -> Vec<Condition> {
         ),
         (Write::HideSilent, &[&["#lease_until <= :now", "attribute_exists(#joinable_from)"]]),
         (Write::ShowRevived, &[&["#joinable_from = :never"]]),
+        (
+            Write::ShowRoom,
+            &[&[
+                "#taken = :taken",
+                "attribute_exists(#joinable_from)",
+                "#closed = :false",
+                "attribute_not_exists(#vacated_at)",
+                "#vacated_at = :vacated_at",
+            ]],
+        ),
+        (
+            Write::HideRoom,
+            &[&["#taken = :taken", "attribute_not_exists(#vacated_at)", "#vacated_at = :vacated_at"]],
+        ),
         (Write::NoteState, &[&["attribute_exists(#server)"]]),
         (Write::PutLobby, &[&["attribute_not_exists(#lobby_id)"]]),
         (
@@ -394,11 +419,12 @@ pub fn all() -> Vec<Condition> {
                 "(attribute_not_exists(#held) OR #held < :limit)",
                 "(attribute_exists(#proven_at) OR attribute_not_exists(#strikes))",
                 "(attribute_exists(#proven_at) OR attribute_not_exists(#held) OR #held < :unproven)",
+                "(attribute_exists(#proven_at) OR #held < :unproven)",
                 "#lapsed = :lapsed",
             ]],
         ),
-        (Write::PointHold, &[&["#seat = :seen"]]),
-        (Write::ReleaseHold, &[&["attribute_exists(#seat)"], &["#seat = :seen"]]),
+        (Write::PointHold, &[&["#seat = :seen", "#member = :seen"]]),
+        (Write::ReleaseHold, &[&["attribute_exists(#seat)"], &["#seat = :seen", "#member = :seen"]]),
         (
             Write::AimRun,
             &[&[

@@ -25,6 +25,8 @@ pub struct Configuration {
 const RULES: Rules = Rules {
     max_players: 2,
     max_direct: 2,
+    max_party: 0,
+    parties: &[],
     reservation: 2,
     starting_max: 2,
     connected_max: 3,
@@ -72,6 +74,7 @@ const LOBBY: Lobby = Lobby {
     lease_until: NEVER,
     freed_at: 0,
     idle: 9,
+    max_party: 0,
     taken: 0,
     reserved: [0; SEATS],
     connected: [0; SEATS],
@@ -93,12 +96,18 @@ const STARTING: Lobby = Lobby { stage: Stage::Starting, ..LOBBY };
 const FIND: Role = Role::Find { may_create: true };
 const LOOK: Role = Role::Find { may_create: false };
 
+/// Parties of two, and lobbies of three seats.
+const OF_THREE: Rules = Rules { max_players: 3, max_direct: 3, max_party: 3, parties: &[(0, 2)], ..RULES };
+const OF_FOUR: Rules = Rules { max_players: 4, max_direct: 4, max_party: 4, ..OF_THREE };
+/// For parties, too.
+const ROOMY: Lobby = Lobby { max_party: 3, ..LOBBY };
+
 /// Every configuration, in the order of the table.
 #[must_use]
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn all() -> Vec<Configuration> {
     let base = base();
-    vec![
+    let mut all = vec![
         Configuration {
             name: "three finders, two lobbies of two seats",
             rules: Rules { late: 1, ..RULES },
@@ -691,12 +700,119 @@ pub fn all() -> Vec<Configuration> {
             roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Deregister { server: 0 }],
             ..base
         },
+    ];
+    all.extend(parties());
+    all
+}
+
+/// Those with parties of two.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn parties() -> Vec<Configuration> {
+    let base = base();
+    vec![
+        Configuration {
+            name: "two parties, two lobbies of three seats",
+            rules: Rules { late: 1, parties: &[(0, 2), (1, 3)], ..OF_THREE },
+            servers: &[FULL],
+            lobbies: &[(3, ROOMY), (4, ROOMY)],
+            roles: &[LOOK, LOOK, Role::Leave { seat: 0 }, Role::Leave { seat: 3 }],
+            ..base
+        },
+        Configuration {
+            name: "a party and two players, two lobbies of three seats",
+            rules: Rules { late: 1, parties: &[(0, 3)], ..OF_THREE },
+            servers: &[FULL],
+            lobbies: &[(3, ROOMY), (4, ROOMY)],
+            roles: &[LOOK, LOOK, LOOK],
+            ..base
+        },
+        Configuration {
+            name: "two parties create lobbies of three seats",
+            rules: Rules { late: 1, ticks: 2, parties: &[(0, 2), (1, 3)], ..OF_THREE },
+            servers: &[NEW, NEW],
+            roles: &[FIND, FIND],
+            ..base
+        },
+        Configuration {
+            name: "a party and a player beside lapsed seats",
+            rules: Rules { late: 1, parties: &[(0, 3)], ..OF_THREE },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    taken: 2,
+                    reserved: [0, 0, EPOCH + 1, 0, 0],
+                    connected: [0, 0, 0, 0, EPOCH + 2],
+                    ..ROOMY
+                },
+            )],
+            roles: &[LOOK, LOOK, Role::GiveUp { seat: 2 }, Role::Leave { seat: 3 }],
+            ..base
+        },
+        Configuration {
+            name: "a party sent twice, whose members connect and leave",
+            rules: Rules { late: 1, ..OF_FOUR },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { max_party: 4, ..ROOMY })],
+            roles: &[
+                LOOK,
+                Role::Connect { seat: 0 },
+                Role::Connect { seat: 2 },
+                Role::Leave { seat: 0 },
+                Role::Leave { seat: 2 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a party assumes a capacity",
+            rules: Rules { max_players: 2, max_direct: 2, ..OF_THREE },
+            servers: &[FULL],
+            lobbies: &[
+                (3, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 2, 0], ..ROOMY }),
+                (4, Lobby { taken: 1, connected: [0, 0, 0, 0, EPOCH + 2], max_party: 2, ..ROOMY }),
+            ],
+            roles: &[LOOK, LOOK],
+            ..base
+        },
+        Configuration {
+            name: "a party finds and another joins a lobby that is closed and ends",
+            rules: Rules { late: 1, ticks: 2, max_direct: 4, parties: &[(0, 2), (1, 3)], ..OF_THREE },
+            servers: &[ONE],
+            lobbies: &[(4, ROOMY)],
+            roles: &[LOOK, Role::Join { lobby: 4 }, Role::Close { lobby: 4 }, Role::End { lobby: 4 }],
+            ..base
+        },
+        Configuration {
+            name: "a party, another version and a silent server",
+            rules: Rules { late: 1, ..OF_THREE },
+            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
+            lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..ROOMY })],
+            roles: &[LOOK, Role::SetVersion(1), Role::Beat { server: 0, times: 1 }],
+            ..base
+        },
+        Configuration {
+            name: "a party in a lobby that becomes ready",
+            rules: OF_THREE,
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { stage: Stage::Starting, ..ROOMY })],
+            roles: &[LOOK, Role::Ready { lobby: 4 }, Role::Leave { seat: 2 }],
+            ..base
+        },
+        Configuration {
+            name: "a party takes the last seats of a lobby that is left",
+            rules: OF_THREE,
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], ..ROOMY })],
+            roles: &[LOOK, Role::Leave { seat: 3 }, Role::Leave { seat: 2 }],
+            ..base
+        },
     ]
 }
 
 /// Configurations in which the product breaks an invariant, as it now is; each says which, and is to be moved
 /// to the others once it does not.
 #[must_use]
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn open_findings() -> Vec<(Configuration, &'static str)> {
     let base = base();
     vec![
@@ -762,6 +878,34 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
                 ..base
             },
             "an index that lags for as long as a burst goes on, and a find that takes its time between look and election",
+        ),
+        (
+            Configuration {
+                name: "a party sent twice, whose first seat is taken over",
+                rules: Rules { late: 1, ..OF_FOUR },
+                servers: &[ONE],
+                lobbies: &[(
+                    4,
+                    Lobby { taken: 2, reserved: [0, 0, 0, EPOCH + 1, EPOCH + 1], max_party: 4, ..ROOMY },
+                )],
+                roles: &[LOOK, LOOK, Role::Connect { seat: 2 }],
+                ..base
+            },
+            "a copy of a party's write that arrives once its first seat lapsed and was taken over takes both again, although the other player is connected",
+        ),
+        (
+            Configuration {
+                name: "a party sent twice, beside a leave on its way for long",
+                rules: Rules { late: 1, ..OF_FOUR },
+                servers: &[ONE],
+                lobbies: &[(
+                    4,
+                    Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], max_party: 4, ..ROOMY },
+                )],
+                roles: &[LOOK, Role::Leave { seat: 0 }, Role::Leave { seat: 3 }],
+                ..base
+            },
+            "a leave that was sent before a party's write, and arrives after one of its players left, sets back when the lobby was left last: a copy of that write takes both seats again",
         ),
     ]
 }

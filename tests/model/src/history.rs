@@ -1,8 +1,10 @@
 //! What happened so far, kept beside the tables: every write is judged by it at its instant, by rules of its
 //! own.
 
+use std::iter::once;
+
 use super::{
-    tables::{Access, EndCause, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage, first},
+    tables::{Access, EndCause, LOBBIES, Lobby, Mate, NEVER, Rules, SEATS, SERVERS, Server, Stage, first},
     writes::Creation,
 };
 
@@ -128,24 +130,32 @@ impl History {
         rules: &Rules,
         item: &Lobby,
         at: usize,
-        seat: usize,
+        (seat, mate): (usize, Mate),
         until: u8,
         access: Access,
         now: u8,
     ) -> Result<(), Broken> {
+        let seats = || once(seat).chain(mate);
+        let held = seats().filter(|seat| self.seats[*seat].is_held_in(at)).count();
+        broken(held == 1 && mate.is_some(), 13, "one seat of a party was taken without the other")?;
+        broken(seats().any(|seat| item.reserved[seat] != until), 13, "a party was seated in part")?;
         let lobby = &self.lobbies[at];
         broken(lobby.has_ended, 6, "a seat in an ended lobby")?;
         broken(lobby.leased_until <= now, 6, "a seat in a lobby of a dead server")?;
         broken(lobby.should_have_started(rules, now), 6, "a seat in a lobby that never became ready")?;
+        let of_party = if mate.is_some() { item.max_party } else { 0 };
         if let Access::Find(version) = access {
             broken(lobby.is_closed || lobby.is_draining, 6, "a find's seat in a closed lobby")?;
             broken(item.is_private, 6, "a find's seat in a private lobby")?;
             broken(lobby.version != version, 6, "a seat in another version's lobby")?;
-            broken(item.entries() > rules.max_players, 1, "a find's seat beyond the capacity")?;
+            let capacity = rules.max_players.max(of_party);
+            broken(item.entries() > capacity, 1, "a find's seat beyond the capacity")?;
         }
-        broken(item.entries() > rules.max_direct, 1, "a seat beyond the capacity")?;
-        broken(self.seats[seat].is_held_in(at), 1, "one find holds two seats")?;
-        self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+        broken(item.entries() > rules.max_direct.max(of_party), 1, "a seat beyond the capacity")?;
+        broken(held > 0, 1, "one find holds two seats")?;
+        for seat in seats() {
+            self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+        }
         Ok(())
     }
 
@@ -277,7 +287,7 @@ impl History {
         item: &Lobby,
         cap_now: u8,
     ) -> Result<(), Broken> {
-        let Creation { lobby: at, seat, until, version, server, seen, cap, now, .. } = *creation;
+        let Creation { lobby: at, seat, mate, until, version, server, seen, cap, now, .. } = *creation;
         let existed = self.lobbies[at].was_created;
         self.lobbies[at] = LobbyHistory {
             was_created: true,
@@ -298,8 +308,12 @@ impl History {
         broken(host.leased_until <= now, 6, "a lobby on a dead server")?;
         broken(host.registration != seen.registration, 6, "a lobby with ports of an earlier registration")?;
         broken(runs > usize::from(host.capacity), 2, "more lobbies than the server has places")?;
-        broken(item.entries() > rules.max_players, 1, "a seat beyond the capacity")?;
-        self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+        let of_party = if mate.is_some() { item.max_party } else { 0 };
+        broken(item.entries() > rules.max_players.max(of_party), 1, "a seat beyond the capacity")?;
+        for seat in once(seat).chain(mate) {
+            broken(item.reserved[seat] != until, 13, "a party was seated in part")?;
+            self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+        }
         Ok(())
     }
 

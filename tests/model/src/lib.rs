@@ -38,7 +38,7 @@ use writes::{Bits, Outcome, Seen, Sent, Store, bit, check_tables, conditions_of,
 const ACTORS: usize = 5;
 
 /// The invariants that are judged, by their numbers.
-const INVARIANTS: [(u8, &str); 9] = [
+const INVARIANTS: [(u8, &str); 10] = [
     (1, "I1: no more seats than there are, counted exactly"),
     (2, "I2: no more lobbies than the cap, and exactly as many can exist"),
     (3, "I3: every request ends, in an answer that is no bug"),
@@ -48,6 +48,7 @@ const INVARIANTS: [(u8, &str); 9] = [
     (8, "I8: a find that may not create does not"),
     (9, "I9: no burst begins while a lobby is joinable, uncounted"),
     (10, "I10: a late heartbeat revives; what closed or ended stays so"),
+    (13, "I13: a party is whole, or not seated"),
 ];
 
 /// Everything there is at an instant.
@@ -141,7 +142,8 @@ impl fmt::Display for Violation {
 pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcomes {
     let began = Instant::now();
     let name = configuration.name;
-    let model = Checked { configuration, without: without.map_or(0, bit), seen: Seen::default() };
+    let model =
+        Checked { configuration, without: without.map_or(Bits::default(), bit), seen: Seen::default() };
     let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let found = checker.discoveries().into_iter().map(|(invariant, path)| (path.into_vec(), invariant));
     // Several may be found before the checker stops: the same one every time.
@@ -174,7 +176,7 @@ pub fn walk(configuration: Configuration, walks: u32, steps: u32) -> BTreeSet<Co
     use stateright::Model as _;
     let model = Checked {
         configuration: Configuration { settles: false, ..configuration },
-        without: 0,
+        without: Bits::default(),
         seen: Seen::default(),
     };
     let mut chance = fastrand::Rng::with_seed(1);
@@ -222,7 +224,7 @@ impl Checked {
         for at in 0..LOBBIES {
             let lobby = &state.lobbies[at];
             let availability =
-                lobby.availability(&self.configuration.rules, Access::Find(state.version), state.now);
+                lobby.availability(&self.configuration.rules, Access::Find(state.version), 1, state.now);
             let is_joinable = matches!(availability, Availability::Free(_) | Availability::TakeOver(_))
                 && lobby.stage == Stage::Ready;
             let history = &mut state.history.lobbies[at];
@@ -352,7 +354,7 @@ impl stateright::Model for Checked {
                 }),)*]
             };
         }
-        let mut properties = property!(0 1 2 3 4 5 6 7 8);
+        let mut properties = property!(0 1 2 3 4 5 6 7 8 9);
         properties.push(Property::always(
             "I3: whoever began can go on until it is answered",
             |model: &Self, state: &State| {

@@ -32,6 +32,7 @@ pub struct Found {
 pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, UNVACATED, LATE),
     (Write::TakeFreeSeat, TAGGED, TAGS),
+    (Write::TakeParty, TAGGED, TAGS),
     (Write::TakeOverSeat, TAGGED, TAGS),
     (
         Write::NoteState,
@@ -90,6 +91,12 @@ pub const UNMAPPED: &[(Table, &str, &str)] = &[
 /// Differences in a call that the comparison with the model does not notice, and why.
 pub const UNSEEN: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, ":vacated_at +1", CONDITION),
+    (Write::TakeParty, "REMOVE #room", ATTRIBUTE),
+    (Write::End, "REMOVE #room", ATTRIBUTE),
+    (Write::Drain, "REMOVE #room", ATTRIBUTE),
+    (Write::Close, "REMOVE #room", ATTRIBUTE),
+    (Write::MakePrivate, "REMOVE #room", ATTRIBUTE),
+    (Write::HideSilent, "REMOVE #room", ATTRIBUTE),
     (Write::Deregister, ":never", CONDITION),
     (Write::Close, "SET #toggled_at = :toggled", ATTRIBUTE),
     (Write::Close, ":toggled", ATTRIBUTE),
@@ -128,6 +135,8 @@ const ATTRIBUTE: &str = "the model has no such attribute";
 const SAME: &str = "all items of the model have the same";
 const SIGHT: &str = "the model knows one way of being out of sight";
 
+const ROOM: &str =
+    "any find of the model sees any lobby, so it has no index for parties; the simulation has it";
 const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
 const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
 const TAGS: &str = "no lobby of the model has tags, which never change; a test of the store refuses by it";
@@ -295,6 +304,9 @@ impl Found {
 #[must_use]
 pub fn left_out(condition: Condition) -> Option<&'static str> {
     let Condition { write, clause } = condition;
+    if matches!(write, Write::ShowRoom | Write::HideRoom) {
+        return Some(ROOM);
+    }
     if write.table() == Table::Clients {
         return Some(CLIENTS);
     }

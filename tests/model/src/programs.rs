@@ -3,10 +3,10 @@
 use super::{
     State,
     tables::{
-        Access, Availability, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SERVERS, Server,
-        Stage, first,
+        Access, Availability, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules, SERVERS,
+        Server, Stage, first,
     },
-    writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, SeenLapsed, Sent, Store, note},
+    writes::{Claim, Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, SeenLapsed, Sent, Store, note},
 };
 
 /// Of a sweep that grants none.
@@ -55,7 +55,7 @@ pub(super) struct Actor {
     version: u8,
     /// Whether its find conflicted with others.
     is_contended: bool,
-    /// When its find looked last.
+    /// When its find looked last; a party's, until when its last write allows for leaves.
     looked_at: u8,
     /// How often it has done all that it does.
     times: u8,
@@ -224,6 +224,19 @@ impl Program<'_> {
         self.roles[self.actor]
     }
 
+    /// The seat that its request takes together with its own.
+    fn mate(&self) -> Mate {
+        self.party_of(self.actor).map(|(_, mate)| mate).filter(|mate| *mate != self.actor)
+    }
+
+    fn party_of(&self, seat: usize) -> Option<(usize, usize)> {
+        self.rules().parties.iter().copied().find(|(first, mate)| seat == *first || seat == *mate)
+    }
+
+    fn count(&self) -> u8 {
+        1 + u8::from(self.mate().is_some())
+    }
+
     /// The steps that it may take next, each by a number.
     pub(super) fn choices(&self, state: &State, choices: &mut Vec<u8>) {
         choices.clear();
@@ -297,8 +310,11 @@ impl Program<'_> {
 
     fn can_begin(&self, state: &State) -> bool {
         match self.role() {
-            Role::Connect { seat } | Role::Leave { seat } | Role::GiveUp { seat } => {
-                self.lobby_of(state, seat).is_some()
+            Role::Connect { seat } => self.lobby_of(state, seat).is_some(),
+            Role::Leave { seat } | Role::GiveUp { seat } => {
+                // A party's player leaves later than any leave that its request allowed for.
+                let knew_at = self.party_of(seat).map_or(0, |(first, _)| state.actors[first].looked_at);
+                self.lobby_of(state, seat).is_some() && knew_at < state.now
             }
             Role::Ready { lobby }
             | Role::Close { lobby }
@@ -312,9 +328,10 @@ impl Program<'_> {
 
     /// The lobby in which `seat` was given to a player.
     fn lobby_of(&self, state: &State, seat: usize) -> Option<usize> {
-        match self.roles.get(seat) {
+        let holder = self.party_of(seat).map_or(seat, |(first, _)| first);
+        match self.roles.get(holder) {
             Some(Role::Find { .. } | Role::Join { .. } | Role::Create { .. }) => {
-                match state.actors[seat].mind {
+                match state.actors[holder].mind {
                     Mind::Done(Answer::Found(lobby)) => Some(lobby),
                     _ => None,
                 }
@@ -328,9 +345,9 @@ impl Program<'_> {
         // The instance took a seat itself, so it knows of no first lapse later than that one's.
         let lapse = lobby.first_lapse(self.rules()).min(now + self.rules().reservation);
         let is_guessed = self.rules().election.is_none() && self.rules().max_players > 1;
-        let is_last = lobby.taken + 1 >= self.rules().max_players;
+        let is_last = lobby.taken + self.count() >= self.rules().max_players;
         (is_guessed && is_last && lapse > now)
-            .then_some(Hiding::IfLast { taken: self.rules().max_players - 1, lapse })
+            .then(|| Hiding::IfLast { taken: self.rules().max_players - self.count(), lapse })
     }
 
     /// Whether no time may pass before its next step: an election is between a look and the lobby that comes
@@ -396,6 +413,9 @@ impl Program<'_> {
         }
         let actor = &mut state.actors[self.actor];
         actor.mind = next;
+        if let Mind::Send { sent: Sent::TakeParty(Claim { vacated_at, .. }), .. } = next {
+            actor.looked_at = vacated_at;
+        }
         if !next.is_creating() {
             actor.rooms = 0;
         }
@@ -411,8 +431,9 @@ impl Program<'_> {
             Role::Find { .. } => Mind::Look { round: 0, tried: 0, last: None },
             Role::Join { lobby } => {
                 let until = now + self.rules().reservation;
-                let (seat, access) = (self.actor, Access::Direct);
-                let sent = Sent::TakeFree { lobby, seat, until, access, hiding: Hiding::No, now };
+                let capacity = state.lobbies[lobby].capacity(self.rules(), Access::Direct, self.count());
+                let sent =
+                    self.take_free((lobby, Some(capacity)), Access::Direct, Hiding::No, now, (until, now));
                 let then = Then::Taken { round: 0, tried: 0, last: None, tries: 0, burst: None };
                 Mind::Send { sent, then }
             }
@@ -486,9 +507,41 @@ impl Program<'_> {
 
     fn take(&self, state: &State, lobby: usize, hiding: Hiding, then: Then) -> Mind {
         let now = state.now;
-        let (seat, until) = (self.actor, now + self.rules().reservation);
-        let access = self.access(state);
-        Mind::Send { sent: Sent::TakeFree { lobby, seat, until, access, hiding, now }, then }
+        let until = now + self.rules().reservation;
+        Mind::Send {
+            sent: self.take_free((lobby, None), self.access(state), hiding, now, (until, now)),
+            then,
+        }
+    }
+
+    /// Takes its seats in a lobby, whose `capacity` for them is known or else assumed, unless one was left
+    /// after `vacated_at`.
+    fn take_free(
+        &self,
+        (lobby, capacity): (usize, Option<u8>),
+        access: Access,
+        hiding: Hiding,
+        vacated_at: u8,
+        (until, now): (u8, u8),
+    ) -> Sent {
+        let seat = self.actor;
+        let Some(mate) = self.mate() else {
+            return Sent::TakeFree { lobby, seat, until, access, hiding, now };
+        };
+        let is_assumed = capacity.is_none();
+        let capacity = capacity.unwrap_or(self.rules().max_party);
+        Sent::TakeParty(Claim {
+            lobby,
+            seat,
+            mate,
+            until,
+            access,
+            hiding,
+            capacity,
+            is_assumed,
+            vacated_at,
+            now,
+        })
     }
 
     fn access(&self, state: &State) -> Access {
@@ -558,6 +611,7 @@ impl Program<'_> {
             let creation = Creation {
                 lobby,
                 seat: self.actor,
+                mate: self.mate(),
                 until: now + self.rules().reservation,
                 version: state.actors[self.actor].version,
                 is_private: self.role() == Role::Create { is_private: true },
@@ -908,6 +962,7 @@ impl Program<'_> {
         (round, tried, last, tries, burst): (u8, u8, Option<NoRoom>, u8, Option<Head>),
     ) -> Mind {
         let (Sent::TakeFree { lobby: at, seat, until, access, now, .. }
+        | Sent::TakeParty(Claim { lobby: at, seat, until, access, now, .. })
         | Sent::TakeOver { lobby: at, seat, until, access, now, .. }) = *sent
         else {
             return Mind::Done(Answer::Bug);
@@ -916,17 +971,18 @@ impl Program<'_> {
         if outcome == Outcome::Made || lobby.holds(seat) {
             return self.learn(state, at);
         }
-        let availability = lobby.availability(self.rules(), access, now);
         let then = Then::Taken { round, tried, last, tries: tries + 1, burst };
         if tries + 1 < TAKES_MAX {
-            match availability {
+            match lobby.availability(self.rules(), access, self.count(), now) {
                 Availability::Free(_) => {
-                    let hiding = Hiding::No;
-                    let sent = Sent::TakeFree { lobby: at, seat, until, access, hiding, now };
+                    let capacity = lobby.capacity(self.rules(), access, self.count());
+                    let known = (at, Some(capacity));
+                    let vacated_at = lobby.vacated_at.max(now);
+                    let sent = self.take_free(known, access, Hiding::No, vacated_at, (until, now));
                     return Mind::Send { sent, then };
                 }
                 Availability::TakeOver(lapsed) => {
-                    let sent = take_over(lobby, lapsed, (at, seat), access, (until, now));
+                    let sent = take_over(lobby, lapsed, (at, seat, self.mate()), access, (until, now));
                     return Mind::Send { sent, then };
                 }
                 _ => {}
@@ -934,7 +990,8 @@ impl Program<'_> {
         }
         let corrected = Then::Corrected { round, tried, last, burst };
         let in_sight = (1..=now).contains(&lobby.joinable_from);
-        match availability {
+        // A lobby that is too full for a party alone stays in sight.
+        match lobby.availability(self.rules(), access, 1, now) {
             _ if access == Access::Direct => {}
             Availability::LeaseLapsed if in_sight => {
                 return Mind::Send { sent: Sent::HideSilent { lobby: at, now }, then: corrected };
@@ -1125,7 +1182,12 @@ impl Program<'_> {
     ) -> Mind {
         let lobby = &state.lobbies[at];
         if self.role_waits() {
-            return Mind::Done(Answer::Refused);
+            return match (transition, self.mate()) {
+                (Transition::Leave(seat), Some(mate)) if seat == self.actor => {
+                    self.transition(Transition::Leave(mate), None, at, now, None)
+                }
+                _ => Mind::Done(Answer::Refused),
+            };
         }
         let is_idle = lobby.end_cause(self.rules(), now) == Some(EndCause::Idle);
         let may_tell = self.rules().election.is_some()
@@ -1204,18 +1266,18 @@ impl Program<'_> {
     }
 }
 
-/// Takes a seat in place of `all` that `lobby` shows lapsed, a bit each.
+/// Takes a seat, or a party's, in place of `all` that `lobby` shows lapsed, a bit each.
 pub(super) fn take_over(
     lobby: &Lobby,
     all: u8,
-    (at, seat): (usize, usize),
+    (at, seat, mate): (usize, usize, Mate),
     access: Access,
     (until, now): (u8, u8),
 ) -> Sent {
     let reserved = first(all).filter(|seat| lobby.reserved[*seat] > 0);
     let reserved = reserved.fold(0, |bits, seat| bits | (1 << seat));
     let seen = SeenLapsed { reserved, connected: all & !reserved, remembered: lobby.lapsed | reserved };
-    Sent::TakeOver { lobby: at, seat, until, access, seen, now }
+    Sent::TakeOver { lobby: at, seat, mate, until, access, seen, now }
 }
 
 pub(super) fn hide_full(lobby: &Lobby, at: usize, rules: &Rules) -> Sent {

@@ -5,6 +5,8 @@
 //! lobby is tried for a seat, everything lapses, every lobby ends, and as many lobbies are created as the cap
 //! allows.
 
+use std::iter::once;
+
 use super::{
     State,
     history::{Broken, broken},
@@ -13,7 +15,7 @@ use super::{
         Access, Availability, EndCause, FAR, Hiding, LOBBIES, Lease, Lobby, NEVER, SERVERS, SPARE, Server,
         Stage,
     },
-    writes::{Creation, Outcome, Part, Sent, Store, check_tables},
+    writes::{Claim, Creation, Outcome, Part, Sent, Store, check_tables},
 };
 
 /// Reports what would stay wrong permanently if only new requests acted from now on.
@@ -161,22 +163,48 @@ fn next_free(store: &Store<'_>, lobby: &Lobby) -> u8 {
     untils.get(beyond).copied().unwrap_or(NEVER)
 }
 
-/// A newcomer gets a seat where one is not held.
+/// A newcomer gets a seat where one is not held, and a party where two are not.
 fn enter(store: &Store<'_>, state: &State, at: usize, now: u8) -> Result<(), Broken> {
     let rules = store.rules;
     let (lobby, history) = (state.lobbies[at], &state.history.lobbies[at]);
     let is_open = history.lives() && lobby.joinable_from > 0 && !lobby.is_overdue(rules, now);
-    if !is_open || lobby.lease_until <= now || lobby.held(now) >= rules.max_players || lobby.holds(SPARE) {
+    if !is_open || lobby.lease_until <= now || lobby.holds(SPARE) {
         return Ok(());
     }
-    let mut state = state.clone();
     let (seat, until, access) = (SPARE, now + rules.reservation, Access::Find(lobby.version));
-    let sent = match lobby.availability(rules, access, now) {
-        Availability::TakeOver(lapsed) => take_over(&lobby, lapsed, (at, seat), access, (until, now)),
-        _ => Sent::TakeFree { lobby: at, seat, until, access, hiding: Hiding::No, now },
-    };
-    let outcome = send(store, &mut state, &sent)?;
-    broken(outcome != Outcome::Made, 4, "a seat that nobody holds cannot be taken")
+    let mate = (0..SPARE).find(|mate| !rules.parties.is_empty() && !lobby.holds(*mate));
+    for mate in once(None).chain(mate.map(Some)) {
+        let count = 1 + u8::from(mate.is_some());
+        let capacity = lobby.capacity(rules, access, count);
+        if lobby.held(now) + count > capacity {
+            continue;
+        }
+        let (mut state, hiding) = (state.clone(), Hiding::No);
+        let sent = match (lobby.availability(rules, access, count, now), mate) {
+            (Availability::TakeOver(lapsed), _) => {
+                take_over(&lobby, lapsed, (at, seat, mate), access, (until, now))
+            }
+            (_, Some(mate)) => {
+                let (is_assumed, vacated_at, lobby) = (false, now, at);
+                Sent::TakeParty(Claim {
+                    lobby,
+                    seat,
+                    mate,
+                    until,
+                    access,
+                    hiding,
+                    capacity,
+                    is_assumed,
+                    vacated_at,
+                    now,
+                })
+            }
+            _ => Sent::TakeFree { lobby: at, seat, until, access, hiding, now },
+        };
+        let outcome = send(store, &mut state, &sent)?;
+        broken(outcome != Outcome::Made, 4, "a seat that nobody holds cannot be taken")?;
+    }
+    Ok(())
 }
 
 /// Long after, when everything lapsed: each lobby may end, and gives its place back.
@@ -225,6 +253,7 @@ fn fill(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
         let creation = Creation {
             lobby: at,
             seat: SPARE,
+            mate: None,
             until: FAR + 1,
             version: 0,
             is_private: false,

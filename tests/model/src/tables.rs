@@ -19,6 +19,9 @@ pub(super) const NEVER: u8 = 255;
 /// One time for each seat; 0 for a seat that is not there.
 pub(super) type Seats = [u8; SEATS];
 
+/// The seat that is taken together with another one, if any.
+pub(super) type Mate = Option<usize>;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
     #[default]
@@ -45,6 +48,8 @@ pub(super) struct Lobby {
     /// When its server last gave up its lease.
     pub(super) freed_at: u8,
     pub(super) idle: u8,
+    /// Its capacity for parties, where finds' is lower; 0 where its mode seats none.
+    pub(super) max_party: u8,
     pub(super) taken: u8,
     pub(super) reserved: Seats,
     pub(super) connected: Seats,
@@ -112,6 +117,8 @@ pub(super) enum Availability {
     LeaseLapsed,
     Overdue,
     Full,
+    /// For a party: fewer seats are free than it has players.
+    TooFull,
     Refused,
 }
 
@@ -129,6 +136,10 @@ pub(super) enum EndCause {
 pub(super) struct Rules {
     pub(super) max_players: u8,
     pub(super) max_direct: u8,
+    /// New lobbies' capacity for parties, which finds assume of others.
+    pub(super) max_party: u8,
+    /// Seats that one request takes together: its own and its mate's.
+    pub(super) parties: &'static [(usize, usize)],
     pub(super) reservation: u8,
     pub(super) starting_max: u8,
     pub(super) connected_max: u8,
@@ -212,7 +223,12 @@ impl Lobby {
         self.stage == Stage::Starting && self.created_at + rules.starting_max <= now
     }
 
-    pub(super) fn availability(&self, rules: &Rules, access: Access, now: u8) -> Availability {
+    /// Its capacity for so many `seats` taken together.
+    pub(super) fn capacity(&self, rules: &Rules, access: Access, seats: u8) -> u8 {
+        rules.capacity(access).max(if seats > 1 { self.max_party } else { 0 })
+    }
+
+    pub(super) fn availability(&self, rules: &Rules, access: Access, seats: u8, now: u8) -> Availability {
         if self.stage == Stage::Ended || !self.is_there() {
             return Availability::Refused;
         }
@@ -227,13 +243,17 @@ impl Lobby {
         if self.lease_until <= now {
             return Availability::LeaseLapsed;
         }
-        let capacity = rules.capacity(access);
-        if self.taken < capacity {
+        let capacity = self.capacity(rules, access, seats);
+        if self.taken + seats <= capacity {
             return Availability::Free(capacity - self.taken);
         }
         let lapsed = self.lapsed_seats(now);
         let held = self.taken.saturating_sub(lapsed.count_ones() as u8);
-        if held < capacity { Availability::TakeOver(lapsed) } else { Availability::Full }
+        match capacity.saturating_sub(held) {
+            left if left >= seats => Availability::TakeOver(lapsed),
+            0 => Availability::Full,
+            _ => Availability::TooFull,
+        }
     }
 
     /// The same where its place is needed. The model doubts every client.

@@ -1,13 +1,16 @@
 //! The store's writes on the model's tables, each with exactly its conditions, by name.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    iter::once,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use super::{
     State,
     history::{Broken, broken},
     tables::{
-        Access, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage,
-        first,
+        Access, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules, SEATS, Seats, Server,
+        Stage, first,
     },
 };
 use crate::{
@@ -19,7 +22,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sent {
     TakeFree { lobby: usize, seat: usize, until: u8, access: Access, hiding: Hiding, now: u8 },
-    TakeOver { lobby: usize, seat: usize, until: u8, access: Access, seen: SeenLapsed, now: u8 },
+    TakeParty(Claim),
+    TakeOver { lobby: usize, seat: usize, mate: Mate, until: u8, access: Access, seen: SeenLapsed, now: u8 },
     HideFull { lobby: usize, lapse: u8, vacated_at: u8 },
     HideSilent { lobby: usize, now: u8 },
     Ready { lobby: usize, reserved: Seats, anew: u8, is_full: bool, now: u8 },
@@ -46,6 +50,24 @@ pub(super) enum Sent {
     TakeBack { server: usize, allotted: u8, block: u8 },
 }
 
+/// A party's claim on free seats of a lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Claim {
+    pub(super) lobby: usize,
+    pub(super) seat: usize,
+    pub(super) mate: usize,
+    pub(super) until: u8,
+    pub(super) access: Access,
+    pub(super) hiding: Hiding,
+    /// The lobby's capacity for parties.
+    pub(super) capacity: u8,
+    /// Whether it is what lobbies usually have, instead of what this one showed.
+    pub(super) is_assumed: bool,
+    /// The last known time of a leave, or now.
+    pub(super) vacated_at: u8,
+    pub(super) now: u8,
+}
+
 /// What a take-over saw of the lobby: seats, a bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeenLapsed {
@@ -70,6 +92,7 @@ pub(super) struct SeenIdle {
 pub(super) struct Creation {
     pub(super) lobby: usize,
     pub(super) seat: usize,
+    pub(super) mate: Mate,
     pub(super) until: u8,
     pub(super) version: u8,
     pub(super) is_private: bool,
@@ -104,15 +127,42 @@ pub(super) enum Part {
 /// Which conditions were evaluated, and which refused a write alone.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    evaluated: [AtomicU64; 2],
-    decisive: [AtomicU64; 2],
+    evaluated: [AtomicU64; WORDS],
+    decisive: [AtomicU64; WORDS],
 }
 
 /// The part of the cap that must be left for a registration to allot some.
 pub(super) const LEFT_AT_REGISTRATION: u8 = 2;
 
-/// A bit for each of [`modelled`].
-pub(super) type Bits = u128;
+/// Words of [`Bits`].
+const WORDS: usize = 4;
+
+/// A set of [`modelled`]: a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bits([u64; WORDS]);
+
+impl Bits {
+    fn of(at: usize) -> Self {
+        Self(std::array::from_fn(|word| if at / 64 == word { 1 << (at % 64) } else { 0 }))
+    }
+
+    const fn is_empty(self) -> bool {
+        matches!(self.0, [0, 0, 0, 0])
+    }
+
+    fn is_single(self) -> bool {
+        self.0.iter().map(|word| word.count_ones()).sum::<u32>() == 1
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    const fn without(self, Self([a, b, c, d]): Self) -> Self {
+        let [e, f, g, h] = self.0;
+        Self([e & !a, f & !b, g & !c, h & !d])
+    }
+}
 
 /// Those of [`conditions::all`] that the model evaluates.
 fn modelled() -> impl Iterator<Item = Condition> {
@@ -121,18 +171,20 @@ fn modelled() -> impl Iterator<Item = Condition> {
 
 pub(super) fn bit(condition: Condition) -> Bits {
     let at = modelled().position(|known| known == condition);
-    1 << at
-        .unwrap_or_else(|| panic!("the store has no such condition, or the model leaves it out: {condition}"))
+    Bits::of(at.unwrap_or_else(|| {
+        panic!("the store has no such condition, or the model leaves it out: {condition}")
+    }))
 }
 
 pub(super) fn conditions_of(bits: Bits) -> impl Iterator<Item = Condition> {
-    modelled().enumerate().filter(move |(at, _)| bits & (1 << at) != 0).map(|(_, known)| known)
+    let is_one = move |(at, _): &(usize, Condition)| bits.without(Bits::of(*at)) != bits;
+    modelled().enumerate().filter(is_one).map(|(_, known)| known)
 }
 
 impl Seen {
     fn note(&self, evaluated: Bits, failed: Bits) {
         add(&self.evaluated, evaluated);
-        if failed.is_power_of_two() {
+        if failed.is_single() {
             add(&self.decisive, failed);
         }
     }
@@ -146,17 +198,16 @@ impl Seen {
     }
 }
 
-fn add(set: &[AtomicU64; 2], bits: Bits) {
-    for (half, bits) in set.iter().zip([bits as u64, (bits >> 64) as u64]) {
-        if half.load(Ordering::Relaxed) & bits != bits {
-            half.fetch_or(bits, Ordering::Relaxed);
+fn add(set: &[AtomicU64; WORDS], bits: Bits) {
+    for (word, bits) in set.iter().zip(bits.0) {
+        if word.load(Ordering::Relaxed) & bits != bits {
+            word.fetch_or(bits, Ordering::Relaxed);
         }
     }
 }
 
-fn read(set: &[AtomicU64; 2]) -> Bits {
-    let [low, high] = set.each_ref().map(|half| Bits::from(half.load(Ordering::Relaxed)));
-    low | (high << 64)
+fn read(set: &[AtomicU64; WORDS]) -> Bits {
+    Bits(set.each_ref().map(|word| word.load(Ordering::Relaxed)))
 }
 
 /// A condition expression being evaluated.
@@ -168,9 +219,9 @@ struct Check {
 
 impl Check {
     fn clause(&mut self, bit: Bits, holds: bool) {
-        self.evaluated |= bit;
+        self.evaluated = self.evaluated.with(bit);
         if !holds {
-            self.failed |= bit;
+            self.failed = self.failed.with(bit);
         }
     }
 }
@@ -253,15 +304,40 @@ impl Store<'_> {
                     if let Hiding::IfLast { lapse, .. } | Hiding::Promised(lapse) = hiding {
                         lobby.joinable_from = lapse;
                     }
-                    state.history.granted(self.rules, lobby, at, seat, until, access, now)
+                    state.history.granted(self.rules, lobby, at, (seat, None), until, access, now)
                 })
             }
-            Sent::TakeOver { lobby: at, seat, until, access, seen, now } => {
+            Sent::TakeParty(claim) => {
+                let Claim { lobby: at, seat, mate, until, access, hiding, capacity, now, .. } = claim;
+                let lobby = state.lobbies[at];
+                enterable!(check, TakeParty, lobby, seat, access, now, limit(now));
+                clause!(check, TakeParty, "#taken <= :room", lobby.is_there() && lobby.taken + 2 <= capacity);
+                if claim.is_assumed {
+                    let is_so = lobby.max_party > 0 && lobby.max_party == capacity;
+                    clause!(check, TakeParty, "#max_players_party = :capacity", is_so);
+                }
+                if let Hiding::IfLast { taken, .. } = hiding {
+                    clause!(check, TakeParty, "#taken = :last", lobby.is_there() && lobby.taken == taken);
+                }
+                let is_unvacated = lobby.vacated_at <= claim.vacated_at;
+                clause!(check, TakeParty, conditions::UNVACATED, is_unvacated);
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.taken += 2;
+                    (lobby.reserved[seat], lobby.reserved[mate]) = (until, until);
+                    if let Hiding::IfLast { lapse, .. } | Hiding::Promised(lapse) = hiding {
+                        lobby.joinable_from = lapse;
+                    }
+                    state.history.granted(self.rules, lobby, at, (seat, Some(mate)), until, access, now)
+                })
+            }
+            Sent::TakeOver { lobby: at, seat, mate, until, access, seen, now } => {
                 let lobby = state.lobbies[at];
                 let SeenLapsed { reserved, connected, remembered } = seen;
                 enterable!(check, TakeOverSeat, lobby, seat, access, now, limit(now));
                 let count = (reserved | connected).count_ones() as u8;
-                let has_room = lobby.is_there() && lobby.taken < self.rules.capacity(access) + count;
+                let others = u8::from(mate.is_some());
+                let capacity = lobby.capacity(self.rules, access, 1 + others);
+                let has_room = lobby.is_there() && lobby.taken + others < capacity + count;
                 clause!(check, TakeOverSeat, "#taken < :limit", has_room);
                 let is_over = |until: u8| until > 0 && until <= now;
                 if reserved > 0 {
@@ -273,13 +349,13 @@ impl Store<'_> {
                     clause!(check, TakeOverSeat, "#connected.#lapsed <= :now", all);
                 }
                 self.on_lobby(state, at, &check, |state, lobby| {
-                    lobby.taken = lobby.taken.wrapping_sub(count).wrapping_add(1);
+                    lobby.taken = lobby.taken.wrapping_sub(count).wrapping_add(1 + others);
                     first(reserved).for_each(|seat| lobby.reserved[seat] = 0);
                     first(connected).for_each(|seat| lobby.connected[seat] = 0);
-                    lobby.reserved[seat] = until;
+                    once(seat).chain(mate).for_each(|seat| lobby.reserved[seat] = until);
                     lobby.lapsed = remembered;
                     state.history.taken_over(at, reserved | connected, now)?;
-                    state.history.granted(self.rules, lobby, at, seat, until, access, now)
+                    state.history.granted(self.rules, lobby, at, (seat, mate), until, access, now)
                 })
             }
             Sent::HideFull { lobby: at, lapse, vacated_at } => {
@@ -775,7 +851,7 @@ impl Store<'_> {
     }
 
     fn create(&self, state: &mut State, creation: &Creation) -> Outcome {
-        let Creation { lobby: at, seat, until, version, is_private, server: server_at, .. } = *creation;
+        let Creation { lobby: at, seat, mate, until, version, is_private, server: server_at, .. } = *creation;
         let Creation { seen, block, cap, now, .. } = *creation;
         let (lobby, server) = (state.lobbies[at], state.servers[server_at]);
         let mut check = Check::default();
@@ -824,12 +900,14 @@ impl Store<'_> {
             server: server_at as u8 + 1,
             lease_until: seen.lease_until,
             idle: self.rules.idle,
-            taken: 1,
+            max_party: self.rules.max_party,
+            taken: 1 + u8::from(mate.is_some()),
             ..Lobby::default()
         };
-        new.reserved[seat] = until;
+        once(seat).chain(mate).for_each(|seat| new.reserved[seat] = until);
         if !is_private {
-            new.joinable_from = if self.rules.max_players > 1 { now } else { new.first_lapse(self.rules) };
+            let is_full = new.taken >= self.rules.max_players;
+            new.joinable_from = if is_full { new.first_lapse(self.rules) } else { now };
         }
         state.lobbies[at] = new;
         let server = &mut state.servers[server_at];
@@ -868,14 +946,15 @@ impl Store<'_> {
     }
 
     fn note(&self, checks: &[&Check]) {
-        let merged = checks
-            .iter()
-            .fold((0, 0), |(evaluated, failed), check| (evaluated | check.evaluated, failed | check.failed));
-        self.seen.note(merged.0, merged.1);
+        let none = (Bits::default(), Bits::default());
+        let (evaluated, failed) = checks.iter().fold(none, |(evaluated, failed), check| {
+            (evaluated.with(check.evaluated), failed.with(check.failed))
+        });
+        self.seen.note(evaluated, failed);
     }
 
     const fn is_failing(&self, check: &Check) -> bool {
-        check.failed & !self.without != 0
+        !check.failed.without(self.without).is_empty()
     }
 
     fn is_refused(&self, check: &Check) -> bool {
@@ -955,7 +1034,7 @@ pub(super) fn check_tables(rules: &Rules, state: &State) -> Result<(), Broken> {
             continue;
         }
         broken(lobby.taken != lobby.entries(), 1, "the seats taken are miscounted")?;
-        broken(lobby.entries() > rules.max_direct, 1, "more seats than there are")?;
+        broken(lobby.entries() > rules.max_direct.max(lobby.max_party), 1, "more seats than there are")?;
         let is_hidden = history.is_closed || history.is_draining || lobby.is_private;
         broken(is_hidden && lobby.joinable_from > 0, 6, "a closed or private lobby is in sight")?;
         for seat in 0..SEATS {

@@ -134,6 +134,8 @@ pub(crate) struct Operation {
     pub(crate) client: u8,
     /// Its `Idempotency-Key`.
     pub(crate) key: Option<String>,
+    /// Players for whom it requests seats.
+    pub(crate) party: u64,
     pub(crate) action: Action,
     pub(crate) began_at: u64,
     pub(crate) has_ended: bool,
@@ -176,6 +178,10 @@ pub(crate) struct Model {
     pub(crate) epoch: u64,
     /// Whether faults may still occur.
     pub(crate) has_faults: bool,
+    /// The seats of each mode's lobbies, for finds and for joins.
+    pub(crate) capacities: BTreeMap<String, (u64, u64)>,
+    /// The largest party of each mode.
+    pub(crate) party_size_max: u64,
     failure: Option<Failure>,
     /// Texts, separated by `|`, of known failures to ignore.
     pub(crate) tolerated: Option<&'static str>,

@@ -35,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) client: u8,
     /// Its `Idempotency-Key`.
     pub(crate) key: Option<String>,
+    /// Players for whom it requests seats.
+    pub(crate) party: u64,
 }
 
 /// An isolated, warm instance of every function.
@@ -58,7 +60,8 @@ impl Instance {
 
 impl Request {
     fn new(function: &'static str, namespace: usize, action: Action, token: String, body: Value) -> Self {
-        Self { function, namespace, action, token, body, parameters: Vec::new(), client: ANYBODY, key: None }
+        let (client, key, party) = (ANYBODY, None, 1);
+        Self { function, namespace, action, token, body, parameters: Vec::new(), client, key, party }
     }
 
     /// The same from a client's address.
@@ -69,6 +72,12 @@ impl Request {
     /// The same under a key.
     pub(crate) fn keyed(self, key: String) -> Self {
         Self { key: Some(key), ..self }
+    }
+
+    /// The same for a party.
+    pub(crate) fn of_party(mut self, party: u64) -> Self {
+        self.body["party_size"] = party.into();
+        Self { party, ..self }
     }
 
     /// Whether it requests a seat.
@@ -272,11 +281,18 @@ pub(crate) fn seat_of(world: &World, player: &str) -> Option<String> {
     }
 }
 
+/// The player tokens of a response.
+pub(crate) fn tokens_of(body: &Value) -> Vec<String> {
+    let alone = || body.get("player").map(std::slice::from_ref).unwrap_or_default();
+    let players = body["players"].as_array().map_or_else(alone, Vec::as_slice);
+    players.iter().filter_map(|player| player["token"].as_str().map(ToOwned::to_owned)).collect()
+}
+
 /// What a function's response says.
 pub(crate) fn read_answer(world: &World, response: &lambda_http::Response<lambda_http::Body>) -> Answer {
     let body: Value = serde_json::from_slice(response.body().as_ref()).unwrap_or(Value::Null);
-    let seat = body.pointer("/player/token").and_then(Value::as_str).and_then(|token| seat_of(world, token));
-    Answer { status: response.status().as_u16(), body, seat }
+    let seats = tokens_of(&body).iter().filter_map(|token| seat_of(world, token)).collect();
+    Answer { status: response.status().as_u16(), body, seats }
 }
 
 /// A function that is killed for good after a number of polls, so at any of its awaits, and that pauses while

@@ -32,6 +32,7 @@ const EPOCH: Timestamp = Timestamp(1_767_225_600_000);
 /// Make other seeds of a run's.
 const CLIENTS: u64 = 0x5eed_0f5e_a75e_a7e2;
 const LIVES: u64 = 0x11fe_50f5_e12e_2511;
+const PARTIES: u64 = 0x9a27_1e50_f5ea_7e22;
 
 static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
     let template = Template::parse(TEMPLATE).expect("the template");
@@ -108,6 +109,8 @@ async fn play(seed: u64, options: &Options) -> Network {
     plan = plan.with_clients(&mut clients, bias);
     let mut lives = Chance::new(seed ^ LIVES);
     plan = plan.with_restarts(&mut lives, bias);
+    let mut parties = Chance::new(seed ^ PARTIES);
+    plan = plan.with_parties(&mut parties, bias);
     plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
     let faults = Faults::drawn(&mut chance).with_bias(bias);
     let database = InProcess::new(tables).expect("tables");
@@ -126,13 +129,18 @@ async fn play(seed: u64, options: &Options) -> Network {
             let (id, holds_max) = (namespace.id.to_string(), world.plan.holds_max);
             state.model.add_namespace(id, *cap, holds_max, world.versions[0].clone());
         }
+        let modes = world.plan.modes.iter();
+        let capacities = modes.map(|mode| (mode.name.to_owned(), (mode.max_players, mode.direct)));
+        state.model.capacities = capacities.collect();
+        state.model.party_size_max = world.plan.party_size_max;
         state.model.has_faults = true;
         state.note(&format!("the world: {:?}", world.plan));
         state.note(&format!("its faults: {faults:?}"));
         state.faults = faults;
     }
+    let chances = (clients, lives, parties);
     let mut workload =
-        Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), (clients, lives), bias);
+        Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), chances, bias);
     // Every read must find the world, however stale.
     workload.pass(3_000).await;
     workload.run().await;

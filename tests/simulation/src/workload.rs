@@ -13,7 +13,7 @@ use super::{
     faults::is_of_repetitions,
     model::{Action, Lobby, NEVER, Operation, Stage},
     network::{CURRENT, Network, store_over},
-    requests::{ANYBODY, Instance, Mortal, Request, read_answer},
+    requests::{ANYBODY, Instance, Mortal, Request, read_answer, tokens_of},
     wire::{Place, number},
     world::{SMALL, World},
 };
@@ -55,6 +55,8 @@ pub(crate) struct Workload {
     clients: Chance,
     /// Randomness for restarts of game servers and for requests that arrive late.
     lives: Chance,
+    /// Randomness for the sizes of parties.
+    parties: Chance,
     /// Times that each server started.
     starts: Vec<u32>,
     /// Requests that game servers sent.
@@ -91,7 +93,7 @@ impl Workload {
         network: Network,
         declared: Arc<BTreeMap<String, FunctionProperties>>,
         mut chance: Chance,
-        (clients, lives): (Chance, Chance),
+        (clients, lives, parties): (Chance, Chance, Chance),
         bias: Option<Write>,
     ) -> Self {
         let deeds = deeds(&mut chance, bias);
@@ -110,6 +112,7 @@ impl Workload {
             chance,
             clients,
             lives,
+            parties,
             starts: vec![1; servers],
             said: Vec::new(),
             repeatable: Vec::new(),
@@ -375,6 +378,10 @@ impl Workload {
         let mut request = request;
         if request.asks_for_seat() && request.client == ANYBODY {
             request = request.from(2 + self.clients.below(CLIENTS) as u8);
+            let largest = self.world.plan.party_size_max;
+            if largest > 1 && !self.parties.one_in(3) {
+                request = request.of_party(self.parties.range(2..=largest));
+            }
             if self.world.plan.has_keys && !self.clients.one_in(3) {
                 request = request.keyed(format!("key-{}", self.clients.range(0..=u64::MAX)));
                 self.repeatable.push((self.now(), request.clone()));
@@ -411,6 +418,7 @@ impl Workload {
                     namespace: request.namespace,
                     client: request.client,
                     key: request.key.clone(),
+                    party: request.party,
                     action: request.action.clone(),
                     began_at: state.now(),
                     has_ended: false,
@@ -437,16 +445,14 @@ impl Workload {
             let answer = read_answer(&world, &response);
             let (at, lobby) =
                 (state.now(), answer.body.pointer("/lobby/lobby_id").and_then(|id| id.as_str()));
-            let seat = answer.seat.as_deref().unwrap_or_default();
             let what = answer.body["code"].as_str().or(lobby).unwrap_or_default();
-            state.note(&format!("{name} = {} {what} {seat}", answer.status));
+            state.note(&format!("{name} = {} {what} {}", answer.status, answer.seats.join(" ")));
             state.trace.digest(&answer.body);
             let state = &mut *state;
             state.model.answered(number, &answer, at, &state.history);
-            let token = answer.body.pointer("/player/token").and_then(|token| token.as_str());
-            if let (Some(lobby), Some(token)) = (lobby, token) {
-                let namespace = request.namespace;
-                let player = Player { namespace, lobby: lobby.to_owned(), token: token.to_owned() };
+            for token in tokens_of(&answer.body) {
+                let Some(lobby) = lobby.map(ToOwned::to_owned) else { break };
+                let player = Player { namespace: request.namespace, lobby, token };
                 players.lock().expect("no panic").push(player);
             }
         });

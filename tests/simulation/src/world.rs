@@ -56,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) caps: Vec<u32>,
     /// Seats that a client may hold in each namespace.
     pub(crate) holds_max: u32,
+    /// The largest party of each mode.
+    pub(crate) party_size_max: u64,
     /// Whether requests have idempotency keys of their own, with which they are retried.
     pub(crate) has_keys: bool,
     pub(crate) instances: usize,
@@ -155,6 +157,7 @@ impl Plan {
             servers,
             caps,
             holds_max: u32::MAX,
+            party_size_max: 1,
             has_keys: false,
             instances: 2 + chance.below(4),
             actions: chance.range(20..=50),
@@ -192,12 +195,26 @@ impl Plan {
         Self { has_restarts, ..self }
     }
 
+    /// The same with parties, or not, as `chance` decides.
+    pub(crate) fn with_parties(self, chance: &mut Chance, bias: Option<Write>) -> Self {
+        use Write::{HideRoom, ShowRoom, TakeParty};
+        let drawn = chance.weighted(&[(1, 2), (2, 1), (3, 1)]);
+        let party_size_max = match bias {
+            Some(TakeParty | ShowRoom | HideRoom) => drawn.max(2),
+            Some(HoldSeat | PointHold | ReleaseHold | KeepAnswer | AimRun) | None => drawn,
+            // What is looked for is met more often without.
+            Some(_) => 1,
+        };
+        Self { party_size_max, ..self }
+    }
+
     fn config(&self) -> Value {
         let modes = self.modes.iter().map(|mode| {
             let config = json!({
                 "regions": mode.regions,
                 "max_players": mode.max_players,
                 "max_players_direct": mode.direct,
+                "party_size_max": self.party_size_max,
                 "reservation_seconds": mode.reservation_secs,
                 "idle_seconds": mode.idle_secs,
                 "pool_shards": mode.pool_shards,

@@ -12,7 +12,13 @@ use crate::{
         contention::Contention,
         limits::{COMPARED_MAX, LEARNT_AGE_MAX, ROOMY, drop_old},
     },
-    models::{ids::LobbyId, lobby::Lobby, pool::Pool, seats::Seats, tag_digests::TagDigests},
+    models::{
+        ids::LobbyId,
+        lobby::{Availability, Lobby},
+        pool::Pool,
+        seats::Seats,
+        tag_digests::TagDigests,
+    },
     rules::criteria::SearchedPool,
     store::lobbies::{Candidate, Hiding},
 };
@@ -89,27 +95,36 @@ pub(in crate::matchmaking) struct KnownLobby {
 type Rank = (bool, u32, Timestamp);
 
 impl KnownLobby {
-    /// Its seats that should be free, while it was seen less than a second ago and not crowded.
-    fn free_seats(&self, now: Timestamp) -> Option<u32> {
-        let free = self.lobby.max_players.saturating_sub(self.lobby.taken);
-        (free > 0 && self.is_fresh(now) && !self.lobby.is_crowded(self.learnt_at)).then_some(free)
+    /// Its seats that should be free, if those are enough for so many `seats`, while it was seen less than a
+    /// second ago and not crowded.
+    fn free_seats(&self, seats: u32, now: Timestamp) -> Option<u32> {
+        let free = self.lobby.capacity_for_finds(seats).saturating_sub(self.lobby.taken);
+        (free >= seats && self.is_fresh(now) && !self.lobby.is_crowded(self.learnt_at)).then_some(free)
+    }
+
+    fn has_room(&self, seats: u32, now: Timestamp) -> bool {
+        !matches!(self.lobby.availability_for_find(seats, now), Availability::Refused(_))
     }
 
     fn is_fresh(&self, now: Timestamp) -> bool {
         now.since(self.learnt_at) < LEARNT_AGE_MAX
     }
 
-    /// Its place among those that should have a seat.
-    fn rank(&self, now: Timestamp) -> Option<Rank> {
+    /// Its place among those that should have so many `seats`.
+    fn rank(&self, seats: u32, now: Timestamp) -> Option<Rank> {
         let is_in_sight = self.lobby.joinable_from.is_some_and(|from| from <= now);
-        Some((is_in_sight, self.free_seats(now)?, self.lobby.created_at))
+        Some((is_in_sight, self.free_seats(seats, now)?, self.lobby.created_at))
     }
 
-    /// How to take a seat there.
+    /// How to take seats there.
     pub(in crate::matchmaking) fn hiding(&self, seats: &Seats, now: Timestamp) -> Hiding {
         let taken = self.lobby.taken;
-        let lapse = self.lobby.last_seats_hide_until(seats.count(), self.learnt_at, now);
-        lapse.map_or(Hiding::No, |lapse| Hiding::IfLast { taken, lapse })
+        if let Some(lapse) = self.lobby.last_seats_hide_until(seats.count(), self.learnt_at, now) {
+            return Hiding::IfLast { taken, lapse };
+        }
+        let is_room_used_up =
+            self.lobby.room.is_some() && self.lobby.room_with(taken + seats.count()).is_none();
+        if is_room_used_up { Hiding::FromParties { taken } } else { Hiding::No }
     }
 }
 
@@ -127,9 +142,9 @@ impl KnownPool {
         self.busy_until = now + LEARNT_AGE_MAX;
     }
 
-    /// The first of the lobbies used that should have a seat, and its rank.
-    fn first_used(&mut self, now: Timestamp) -> Option<(Rank, &mut KnownLobby)> {
-        let known = self.used.iter_mut().filter_map(|known| Some((known.rank(now)?, known)));
+    /// The first of the lobbies used that should have so many `seats`, and its rank.
+    fn first_used(&mut self, seats: u32, now: Timestamp) -> Option<(Rank, &mut KnownLobby)> {
+        let known = self.used.iter_mut().filter_map(|known| Some((known.rank(seats, now)?, known)));
         known.min_by_key(|(rank, _)| *rank)
     }
 }
@@ -206,22 +221,23 @@ impl Pools {
     }
 
     /// The fullest lobby of `pools` in which this instance took a seat within the last second and which
-    /// should have another, to try without a look.
+    /// should have so many `seats`, to try without a look.
     pub(in crate::matchmaking) fn use_known(
         &self,
         pools: &[SearchedPool],
+        seats: u32,
         now: Timestamp,
     ) -> Option<KnownLobby> {
         let rank = |searched| {
-            let rank = |known: &mut KnownPool| known.first_used(now).map(|(rank, _)| rank);
+            let rank = |known: &mut KnownPool| known.first_used(seats, now).map(|(rank, _)| rank);
             Some((self.with(searched, rank).flatten()?, searched))
         };
         let (_, searched) = pools.iter().filter_map(rank).min_by_key(|(rank, _)| *rank)?;
         let take = |known: &mut KnownPool| {
-            let (_, known) = known.first_used(now)?;
+            let (_, known) = known.first_used(seats, now)?;
             let before = known.clone();
             // For this find.
-            known.lobby.taken += 1;
+            known.lobby.taken += seats;
             Some(before)
         };
         self.with(searched, take).flatten()
@@ -242,19 +258,19 @@ impl Pools {
         self.with(searched, hiding).flatten().unwrap_or(Hiding::No)
     }
 
-    /// Remembers a lobby as a seat just taken showed it, unless its seats are promised to other finds, or
-    /// others see it and this instance has another with a seat.
+    /// Remembers a lobby as a find of so many `seats` showed it that just took them, unless its other seats
+    /// are promised to other finds, or others see it and this instance has another for such a find.
     pub(in crate::matchmaking) fn remember_lobby(
         &self,
         searched: &SearchedPool,
-        lobby: &Lobby,
+        (lobby, seats): (&Lobby, u32),
         is_promised: bool,
         now: Timestamp,
     ) {
         self.with_new(searched, now, |known| {
             let before = known.used.extract_if(.., |known| known.lobby.lobby_id == lobby.lobby_id).last();
             let is_in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            let is_unwanted = is_promised || (is_in_sight && known.first_used(now).is_some());
+            let is_unwanted = is_promised || (is_in_sight && known.first_used(seats, now).is_some());
             if before.is_none() && is_unwanted {
                 return;
             }
@@ -264,6 +280,20 @@ impl Pools {
                 known.used.remove(0);
             }
             known.used.push(KnownLobby { lobby: Lobby { taken, ..lobby.clone() }, learnt_at: now });
+        });
+    }
+
+    /// Corrects what is remembered of a lobby, which was just seen so.
+    pub(in crate::matchmaking) fn correct_lobby(
+        &self,
+        searched: &SearchedPool,
+        lobby: &Lobby,
+        now: Timestamp,
+    ) {
+        self.with(searched, |known| {
+            for known in known.used.iter_mut().filter(|known| known.lobby.lobby_id == lobby.lobby_id) {
+                *known = KnownLobby { lobby: lobby.clone(), learnt_at: now };
+            }
         });
     }
 
@@ -352,10 +382,11 @@ impl Pools {
     }
 
     /// How many lobbies of a pool this instance used or read within the last second, and whether one of them
-    /// has had a free seat in sight for longer than `lag` (I9).
+    /// has had so many free `seats` in sight for longer than `lag` (I9).
     pub(in crate::matchmaking) fn in_use(
         &self,
         searched: &SearchedPool,
+        seats: u32,
         lag: Duration,
         now: Timestamp,
     ) -> (usize, bool) {
@@ -365,7 +396,8 @@ impl Pools {
             for KnownLobby { lobby, .. } in fresh {
                 let is_old = |from: Timestamp| from.max(lobby.vacated_at.unwrap_or(from)) + lag < now;
                 in_use += 1;
-                is_one_open |= lobby.taken < lobby.max_players && lobby.joinable_from.is_some_and(is_old);
+                let is_roomy = lobby.taken + seats <= lobby.capacity_for_finds(seats);
+                is_one_open |= is_roomy && lobby.joinable_from.is_some_and(is_old);
             }
             (in_use, is_one_open)
         };
@@ -393,10 +425,12 @@ impl Pools {
         self.with_new(searched, now, |known| known.read = read);
     }
 
-    /// Removes and returns one of the kept lobbies of `pools`: the fullest roomy one, else any.
+    /// Removes and returns one of the kept lobbies of `pools` for so many `seats`: the fullest roomy one, else
+    /// any; where the mode has parties, the fullest.
     pub(in crate::matchmaking) fn draw_lobby(
         &self,
         pools: &[SearchedPool],
+        seats: u32,
         ambient: &Ambient,
         now: Timestamp,
     ) -> Option<KnownLobby> {
@@ -404,14 +438,22 @@ impl Pools {
             let list = |known: &mut KnownPool| {
                 // Also those whose free seats are lapsed ones.
                 known.read.retain(|known| known.is_fresh(now));
-                let free = known.read.iter().map(|known| known.free_seats(now).unwrap_or(0));
-                free.enumerate().map(|(nth, free)| (free, nth, searched)).collect::<Vec<_>>()
+                let has_room = |(_, known): &(usize, &KnownLobby)| seats == 1 || known.has_room(seats, now);
+                let fitting = known.read.iter().enumerate().filter(has_room);
+                let free = fitting.map(|(nth, known)| {
+                    let is_of_parties = known.lobby.party_size_max.is_some();
+                    (known.free_seats(seats, now).unwrap_or(0), is_of_parties, nth, searched)
+                });
+                free.collect::<Vec<_>>()
             };
             self.with(searched, list).unwrap_or_default()
         };
         let mut all: Vec<_> = pools.iter().flat_map(list).collect();
-        let roomy = all.iter().copied().filter(|(free, ..)| *free > ROOMY).min_by_key(|(free, ..)| *free);
-        let (_, nth, searched) = roomy.or_else(|| ambient.draw(&mut all))?;
+        let is_wanted = |(free, is_of_parties, ..): &(u32, bool, usize, &SearchedPool)| {
+            *free > ROOMY || (*free > 0 && *is_of_parties)
+        };
+        let roomy = all.iter().copied().filter(is_wanted).min_by_key(|(free, ..)| *free);
+        let (_, _, nth, searched) = roomy.or_else(|| ambient.draw(&mut all))?;
         let remove = |known: &mut KnownPool| (nth < known.read.len()).then(|| known.read.swap_remove(nth));
         self.with(searched, remove).flatten()
     }
@@ -447,6 +489,7 @@ mod tests {
             pool: "n/v/arena/fra".parse().unwrap(),
             shards: 1,
             reservation: Duration::from_secs(120),
+            party_capacity: 4,
             tag_digests: TagDigests::default(),
             distance: 0,
         }
@@ -464,7 +507,7 @@ mod tests {
             });
             let (pools, searched) = (Pools::default(), plain());
             pools.keep_lobbies(&searched, vec![serde_json::from_value(lobby).unwrap()], now);
-            pools.in_use(&searched, Duration::from_secs(2), now)
+            pools.in_use(&searched, 1, Duration::from_secs(2), now)
         };
         assert_eq!(in_use(3, 97_000, None), (1, true));
         assert_eq!(in_use(4, 97_000, None), (1, false), "full");

@@ -167,7 +167,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
     let seat: SeatId = "seat".parse().unwrap();
     assert_eq!(paused.stage, Stage::Unknown);
     for access in [Access::Find(paused.pool.clone(), TagDigests::default()), Access::Direct] {
-        assert_eq!(paused.availability(&access, now), Availability::Refused(Refusal::Hidden));
+        assert_eq!(paused.availability(&access, 1, now), Availability::Refused(Refusal::Hidden));
     }
     assert_eq!(paused.seat_state(&seat, now), SeatState::Held);
     assert_eq!(paused.end_cause(Timestamp(99)), None);
@@ -193,7 +193,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
     ] {
         let lobby: Lobby = with(pointer, value.clone());
         assert_eq!(
-            lobby.availability(&Access::Direct, now),
+            lobby.availability(&Access::Direct, 1, now),
             Availability::Refused(Refusal::Hidden),
             "{value}"
         );

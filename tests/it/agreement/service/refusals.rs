@@ -239,6 +239,7 @@ async fn observe_criteria(observed: &mut Observed, stack: &TestStack) {
         ("rich", json!({ "tags": { "k": "v".repeat(513) } }), "MATCHMAKER_TAG_TOO_LONG", None),
         ("plain", json!({ "tags": { "map": "x" } }), "MATCHMAKER_TAGS_DISABLED", of_mode("plain")),
         ("plain", json!({ "max_players": 0 }), "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID", None),
+        ("plain", json!({ "party_size": 2 }), "MATCHMAKER_PARTY_TOO_LARGE", Some(json!({ "max": 1 }))),
         (
             "rich",
             json!({ "max_players": 11 }),
@@ -392,6 +393,11 @@ async fn observe_joins(observed: &mut Observed, stack: &TestStack) {
     ] {
         let lobby_id = game.find(stack, json!({ "game_modes": [mode] })).await.expect_ok().lobby_id();
         let join = json!({ "lobby_id": lobby_id });
+        let too_large = (400, "MATCHMAKER_PARTY_TOO_LARGE");
+        if mode == "solo" {
+            let pair = json!({ "lobby_id": lobby_id, "party_size": 2 });
+            observed.play((stack, &game), "joinLobby", pair, too_large).await;
+        }
         let answer = observed.play((stack, &game), "joinLobby", join.clone(), (400, code)).await;
         assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{}", answer.body);
         game.serve(stack, "end-lobby", join.clone()).await.expect_ok();
@@ -650,6 +656,7 @@ async fn observe_starts(observed: &mut Observed, stack: &TestStack) {
             lobby_id: lobby.lobby_id.clone(),
             seat_id: lobby.reserved.keys().next().unwrap().clone(),
             client: None,
+            membership: None,
             data: None,
         };
         let player = stack.stack.keys().issue_player(&seat, stack.clock.now());

@@ -160,6 +160,9 @@ pub(super) fn lobby(rules: &Rules, at: usize, of: &Lobby) -> StoredLobby {
         tag_digests: TagDigests::default(),
         max_players: rules.max_players.into(),
         max_players_direct: rules.max_direct.into(),
+        max_players_party: (of.max_party > 0).then(|| of.max_party.into()),
+        party_size_max: None,
+        room: None,
         reservation_secs: u32::try_from(span(rules.reservation).as_secs()).unwrap(),
         idle_secs: u32::try_from(span(of.idle).as_secs()).unwrap(),
         taken: of.taken.into(),
@@ -194,6 +197,7 @@ fn lobby_back(of: &StoredLobby) -> Lobby {
         lease_until: ticks(of.lease_until),
         freed_at: of.freed_at.map_or(0, ticks),
         idle: whole(u64::from(of.idle_secs) * 1_000, TICK_MS),
+        max_party: of.max_players_party.map_or(0, |capacity| u8::try_from(capacity).unwrap()),
         taken: u8::try_from(of.taken).unwrap(),
         reserved: seats_back(&of.reserved),
         connected: seats_back(&of.connected),
@@ -228,6 +232,7 @@ pub(super) fn availability(of: Availability) -> Option<StoredAvailability> {
         Availability::LeaseLapsed => StoredAvailability::Refused(Refusal::LeaseLapsed),
         Availability::Overdue => StoredAvailability::Refused(Refusal::Ended),
         Availability::Full => StoredAvailability::Refused(Refusal::Full),
+        Availability::TooFull => StoredAvailability::Refused(Refusal::TooFull),
         Availability::Refused => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! Random scenes of each write: what is in the tables, what its writer saw, and how the store is called.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, iter::once, pin::Pin};
 
 use muster_local::emulator::in_process::WireAnswer;
 use shared::{
@@ -11,7 +11,7 @@ use shared::{
         client::Store,
         creation::{Beginning, Creation as StoredCreation, CreationOutcome, HeadKey},
         ending::EndOutcome,
-        lobbies::{Hiding as StoredHiding, SeatClaim},
+        lobbies::{Hiding as StoredHiding, PartyCapacity, SeatClaim},
     },
 };
 
@@ -21,10 +21,10 @@ use crate::{
     history::History,
     programs::{Actor, end_as_seen, hide_full, registration_of, take_over},
     tables::{
-        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SEATS,
-        SERVERS, Server, Stage,
+        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules,
+        SEATS, SERVERS, Server, Stage,
     },
-    writes::{Creation, Outcome, Part, Sent},
+    writes::{Claim, Creation, Outcome, Part, Sent},
 };
 
 type Sending = Pin<Box<dyn Future<Output = Vec<Outcome>>>>;
@@ -59,8 +59,19 @@ pub(super) const KINDS: &[Kind] = &[
         dice.take_free(false, |dice| Hiding::Promised(dice.time()))
     }),
     ("take a free seat: a join's", |dice| dice.take_free(true, |_| Hiding::No)),
-    ("take over lapsed seats: a find's", |dice| dice.take_over(false)),
-    ("take over lapsed seats: a join's", |dice| dice.take_over(true)),
+    ("take free seats: a party's", |dice| dice.take_party(false, |_| Hiding::No)),
+    ("take free seats: a party's, and hide its lobby with the last", |dice| {
+        dice.take_party(false, |dice| Hiding::IfLast { taken: dice.within(0, 1), lapse: dice.time() })
+    }),
+    ("take free seats: a party's, and hide its lobby", |dice| {
+        dice.take_party(false, |dice| Hiding::Promised(dice.time()))
+    }),
+    ("take free seats: a party's that joins", |dice| dice.take_party(true, |_| Hiding::No)),
+    ("take free seats: a party's, after a refusal", Dice::take_party_again),
+    ("take over lapsed seats: a find's", |dice| dice.take_over(false, false)),
+    ("take over lapsed seats: a join's", |dice| dice.take_over(true, false)),
+    ("take over lapsed seats: a party's", |dice| dice.take_over(false, true)),
+    ("take over lapsed seats: a party's that joins", |dice| dice.take_over(true, true)),
     ("hide a full lobby", Dice::hide_full),
     ("hide a silent server's lobby", Dice::hide_silent),
     ("become ready: full", |dice| dice.ready(true)),
@@ -147,6 +158,8 @@ impl Dice {
         let rules = Rules {
             max_players,
             max_direct: max_players + random.u8(0..=1),
+            max_party: random.u8(2..=4),
+            parties: &[],
             reservation: 2,
             starting_max: 2,
             connected_max: 192,
@@ -204,6 +217,7 @@ impl Dice {
         };
         let created_at = self.within(now - 3, now);
         let (hidden, shown_at) = (self.time(), self.usually(created_at, NEVER));
+        let other_party = self.within(0, 4);
         let late = self.time();
         let mut lobby = Lobby {
             stage,
@@ -217,6 +231,7 @@ impl Dice {
             lease_until: self.usually(now + 2, late),
             freed_at: self.maybe_time(),
             idle: self.within(0, 2),
+            max_party: self.usually(self.rules.max_party, other_party),
             vacated_at: self.maybe_time(),
             connected_by: self.within(0, 3),
             ..Lobby::default()
@@ -370,7 +385,14 @@ impl Dice {
         mapping::lobby_item(&self.rules, at, lobby).unwrap()
     }
 
-    fn claim(&self, at: usize, seat: usize, until: u8, access: Access, hiding: Hiding) -> SeatClaim {
+    fn claim(
+        &self,
+        at: usize,
+        (seat, mate): (usize, Mate),
+        until: u8,
+        access: Access,
+        hiding: Hiding,
+    ) -> SeatClaim {
         let hiding = match hiding {
             Hiding::No => StoredHiding::No,
             Hiding::IfLast { taken, lapse } => {
@@ -380,7 +402,14 @@ impl Dice {
         };
         let access = mapping::access(access);
         let (lobby_id, seat_id) = (mapping::lobby_id(at), mapping::seat_id(seat));
-        SeatClaim { lobby_id, access, seats: Seats::one(seat_id), until: mapping::time(until), hiding }
+        SeatClaim {
+            lobby_id,
+            access,
+            seats: Seats::together(seat_id, mate.map(mapping::seat_id).into_iter().collect()),
+            until: mapping::time(until),
+            capacity: PartyCapacity::Known(0),
+            hiding,
+        }
     }
 
     fn take_free(&mut self, is_direct: bool, hiding: fn(&mut Self) -> Hiding) -> Option<Scene> {
@@ -390,22 +419,81 @@ impl Dice {
         lobby.vacated_at = lobby.vacated_at.min(now);
         let (until, hiding) = (now + self.rules.reservation, hiding(self));
         let access = if is_direct { Access::Direct } else { Access::Find(0) };
-        let claim = self.claim(at, seat, until, access, hiding);
+        let claim = self.claim(at, (seat, None), until, access, hiding);
         let send = any(move |store| async move { store.take_seat(&claim, mapping::time(now)).await });
         let sent = Sent::TakeFree { lobby: at, seat, until, access, hiding, now };
         self.scene(sent, |state| state.lobbies[at] = lobby, [], send)
     }
 
-    fn take_over(&mut self, is_direct: bool) -> Option<Scene> {
+    /// A party's seats in a lobby whose capacity is assumed, or known where it joins.
+    fn take_party(&mut self, is_direct: bool, hiding: fn(&mut Self) -> Hiding) -> Option<Scene> {
+        let (at, lobby, hiding) = (self.below(LOBBIES), self.lobby(), hiding(self));
+        let access = if is_direct { Access::Direct } else { Access::Find(0) };
+        let capacity = if is_direct { self.within(1, 4) } else { self.rules.max_party };
+        let claim = self.party(at, access, hiding, (capacity, !is_direct), self.now);
+        self.party_scene(&claim, lobby, None)
+    }
+
+    /// The same once a refused write showed the lobby.
+    fn take_party_again(&mut self) -> Option<Scene> {
+        let (at, seen, access) = (self.below(LOBBIES), self.lobby(), Access::Find(0));
+        let (capacity, vacated_at) = (seen.capacity(&self.rules, access, 2), seen.vacated_at.max(self.now));
+        let claim = self.party(at, access, Hiding::No, (capacity, false), vacated_at);
+        let is_free = matches!(seen.availability(&self.rules, access, 2, self.now), Availability::Free(_));
+        if !is_free || seen.holds(claim.seat) {
+            return None;
+        }
+        let mut lobby = self.later(&seen);
+        if lobby.is_there() && self.one_in(3) {
+            lobby.vacated_at = vacated_at + self.within(0, 1);
+        }
+        self.party_scene(&claim, lobby, Some(wire::refused(&self.lobby_item(at, &seen))))
+    }
+
+    fn party(
+        &mut self,
+        lobby: usize,
+        access: Access,
+        hiding: Hiding,
+        (capacity, is_assumed): (u8, bool),
+        vacated_at: u8,
+    ) -> Claim {
+        let (seat, now) = (self.below(SEATS), self.now);
+        let (mate, until) = ((seat + 1) % SEATS, now + self.rules.reservation);
+        Claim { lobby, seat, mate, until, access, hiding, capacity, is_assumed, vacated_at, now }
+    }
+
+    fn party_scene(&self, claim: &Claim, lobby: Lobby, prior: Option<WireAnswer>) -> Option<Scene> {
+        let Claim { lobby: at, seat, mate, until, access, hiding, now, .. } = *claim;
+        let capacity = claim.capacity.into();
+        let claimed = SeatClaim {
+            capacity: if claim.is_assumed {
+                PartyCapacity::Assumed(capacity)
+            } else {
+                PartyCapacity::Known(capacity)
+            },
+            ..self.claim(at, (seat, Some(mate)), until, access, hiding)
+        };
+        let send = any(move |store| async move { store.take_seat(&claimed, mapping::time(now)).await });
+        let set = |state: &mut State| state.lobbies[at] = lobby;
+        self.scene(Sent::TakeParty(*claim), set, Vec::from_iter(prior), send)
+    }
+
+    fn take_over(&mut self, is_direct: bool, is_party: bool) -> Option<Scene> {
         let (at, seat, now) = (self.below(LOBBIES), self.below(SEATS), self.now);
         let access = if is_direct { Access::Direct } else { Access::Find(0) };
         let seen = self.lobby();
-        let Availability::TakeOver(lapsed) = seen.availability(&self.rules, access, now) else { return None };
-        if seen.holds(seat) || seen.lapsed & (1 << seat) != 0 {
+        let mate = is_party.then_some((seat + 1) % SEATS);
+        let count = 1 + u8::from(is_party);
+        let Availability::TakeOver(lapsed) = seen.availability(&self.rules, access, count, now) else {
+            return None;
+        };
+        let is_known = |seat: usize| seen.holds(seat) || seen.lapsed & (1 << seat) != 0;
+        if is_known(seat) || mate.is_some_and(is_known) {
             return None;
         }
         let until = now + self.rules.reservation;
-        let claim = self.claim(at, seat, until, access, Hiding::No);
+        let claim = self.claim(at, (seat, mate), until, access, Hiding::No);
         let send = any(move |store| async move { store.take_seat(&claim, mapping::time(now)).await });
         let mut lobby = self.later(&seen);
         let other = self.below(SEATS);
@@ -430,7 +518,7 @@ impl Dice {
             }
             (lobby.taken, lobby.lapsed) = (lobby.entries(), 0);
         }
-        let sent = take_over(&seen, lapsed, (at, seat), access, (until, now));
+        let sent = take_over(&seen, lapsed, (at, seat, mate), access, (until, now));
         let prior = [wire::refused(&self.lobby_item(at, &seen))];
         self.scene(sent, |state| state.lobbies[at] = lobby, prior, send)
     }
@@ -658,6 +746,7 @@ impl Dice {
         let creation = Creation {
             lobby: at,
             seat,
+            mate: (self.rules.max_players > 1 && self.one_in(2)).then_some((seat + 1) % SEATS),
             until,
             version: self.within(0, 1),
             is_private,
@@ -709,18 +798,23 @@ impl Dice {
 
     /// The lobby that a find puts, whose fields matchmaking fills from the find and the game server.
     fn new_lobby(&self, creation: &Creation) -> shared::models::lobby::Lobby {
-        let Creation { lobby, seat, until, version, is_private, server, seen, now, .. } = *creation;
+        let Creation { lobby, seat, mate, until, version, is_private, server, seen, now, .. } = *creation;
         let stage = if seen.auto_ready { Stage::Ready } else { Stage::Starting };
-        let bare = Lobby { stage, version, created_at: now, taken: 1, ..Lobby::default() };
+        let (taken, max_party) = (1 + u8::from(mate.is_some()), self.rules.max_party);
+        let bare = Lobby { stage, version, created_at: now, max_party, taken, ..Lobby::default() };
         let stored = shared::models::lobby::Lobby {
             is_private,
             server: Some(mapping::server_key(server)),
             lease_until: mapping::time(seen.lease_until),
             idle_secs: u32::try_from(mapping::span(self.rules.idle).as_secs()).unwrap(),
-            reserved: [(mapping::seat_id(seat), mapping::time(until))].into(),
+            reserved: once(seat)
+                .chain(mate)
+                .map(|seat| (mapping::seat_id(seat), mapping::time(until)))
+                .collect(),
             ..mapping::lobby(&self.rules, lobby, &bare)
         };
-        let in_sight_from = if stored.max_players > 1 { mapping::time(now) } else { stored.first_lapse() };
+        let is_full = stored.taken >= stored.max_players;
+        let in_sight_from = if is_full { stored.first_lapse() } else { mapping::time(now) };
         shared::models::lobby::Lobby { joinable_from: (!is_private).then_some(in_sight_from), ..stored }
     }
 
@@ -739,7 +833,7 @@ impl Dice {
         }
         let seen = replaces.then_some(seen);
         let exhausted = seen.as_ref().map(mapping::burst);
-        let beginning = Beginning { key: self.key(), secret: mapping::secret(), exhausted };
+        let beginning = Beginning { key: self.key(), secret: mapping::secret(), positions: 1, exhausted };
         let send = any(move |store| async move {
             store.begin_burst(&beginning, &mapping::lobby_id(first), mapping::head_time(now)).await
         });
@@ -763,7 +857,7 @@ impl Dice {
             return None;
         }
         let burst = mapping::burst(&seen);
-        let send = any(move |store| async move { store.draw_position(&key, &burst).await });
+        let send = any(move |store| async move { store.draw_positions(&key, &burst, 1).await });
         self.scene(Sent::Draw { first: seen.first }, |state| state.head = head, [], send)
     }
 

@@ -20,8 +20,8 @@ const CALLS_MAX: u32 = 400;
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    /// The seat of the player's token, if the response has one.
-    pub(crate) seat: Option<String>,
+    /// The seats of the player tokens in the response.
+    pub(crate) seats: Vec<String>,
 }
 
 impl Answer {
@@ -102,9 +102,18 @@ impl Model {
     /// meanwhile.
     fn check_seat_answered(&mut self, operation: &Operation, answer: &Answer, at: u64) {
         let (lobby_id, time) = (answer.text("/lobby/lobby_id"), self.time(at));
-        let Some(seat) = answer.seat.clone() else {
-            return self.fail("I4", format!("an answer without a seat: {}", answer.body));
-        };
+        if answer.seats.len() as u64 != operation.party {
+            let (seats, party) = (answer.seats.len(), operation.party);
+            self.fail("I13", format!("a party of {party} was answered {seats} seats: {}", answer.body));
+        }
+        for seat in &answer.seats {
+            self.check_one_answered(operation, &lobby_id, seat, time);
+        }
+        self.check_given(operation, &lobby_id, answer, at);
+    }
+
+    fn check_one_answered(&mut self, operation: &Operation, lobby_id: &str, seat: &str, time: u64) {
+        let (lobby_id, seat) = (lobby_id.to_owned(), seat.to_owned());
         let taken = (lobby_id.clone(), seat.clone());
         let is_own = operation.seats.contains(&taken);
         let mut runs = self.operations.iter().filter(|run| run.repeats(operation));
@@ -124,7 +133,6 @@ impl Model {
         if self.lobbies.get(&lobby_id).is_some_and(|lobby| lobby.stage == super::Stage::Starting) {
             self.fail("I6", format!("lobby {lobby_id} was answered before it was ready"));
         }
-        self.check_given(operation, &lobby_id, &seat, answer, at);
     }
 
     /// I7: a player is let in once.
@@ -293,7 +301,27 @@ impl Model {
             "MATCHMAKER_NO_SERVER_AVAILABLE" => self.check_no_server(&operation, at, history),
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE" => self.check_refused_client(&operation),
             "MATCHMAKER_PLAYER_REMOVED" => self.check_kept_out(&operation),
+            "MATCHMAKER_PARTY_TOO_LARGE" => self.check_too_large(&operation),
             _ => {}
+        }
+    }
+
+    /// A party is refused for its size only if nobody could seat it.
+    fn check_too_large(&mut self, operation: &Operation) {
+        let of_mode = |mode: &String, is_direct: bool| {
+            let (normal, direct) = self.capacities.get(mode).copied().unwrap_or_default();
+            if is_direct { direct } else { normal }
+        };
+        let holds = match &operation.action {
+            Action::Find { modes, .. } => modes.iter().map(|mode| of_mode(mode, false)).min(),
+            Action::Create { mode, .. } => Some(of_mode(mode, true)),
+            Action::Join { lobby } => self.lobbies.get(lobby).map(|lobby| lobby.max_players_direct),
+            _ => None,
+        };
+        let holds_max = u64::from(self.namespaces[operation.namespace].holds_max);
+        let largest = holds.unwrap_or(0).min(self.party_size_max).min(holds_max);
+        if operation.party <= largest {
+            self.fail("I13", format!("a party of {} was refused, and {largest} may be", operation.party));
         }
     }
 
@@ -339,12 +367,14 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "MATCHMAKER_TOO_MANY_LOBBIES",
             "MATCHMAKER_NO_SERVER_AVAILABLE",
             "MATCHMAKER_NO_AVAILABLE_LOBBIES",
+            "MATCHMAKER_PARTY_TOO_LARGE",
             "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
         Action::Create { .. } => &[
+            "MATCHMAKER_PARTY_TOO_LARGE",
             "MATCHMAKER_TOO_MANY_LOBBIES",
             "MATCHMAKER_NO_SERVER_AVAILABLE",
             "MATCHMAKER_CONTENTION",
@@ -353,6 +383,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "API_UNAVAILABLE",
         ],
         Action::Join { .. } => &[
+            "MATCHMAKER_PARTY_TOO_LARGE",
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_LOBBY_FULL",

@@ -21,8 +21,8 @@ impl Operation {
 }
 
 impl Model {
-    /// I5: the runs with the key of `operation` hold at most one seat, apart from one whose write came too
-    /// late for any run to know of it.
+    /// I5: the runs with the key of `operation` hold at most the seats of one lobby, apart from those whose
+    /// write came too late for any run to know of it.
     pub(super) fn check_one_seat(&mut self, operation: usize, at: u64) {
         let operation = &self.operations[operation];
         if operation.key.is_none() {
@@ -35,7 +35,8 @@ impl Model {
             self.lobbies.get(lobby).is_some_and(|lobby| lobby.lives() && lobby.holds_at(seat, time))
         };
         let held: Vec<_> = seats.iter().filter(is_held).filter(|seat| !self.late.contains(**seat)).collect();
-        if held.len() > 1 {
+        let lobbies: BTreeSet<_> = held.iter().map(|(lobby, _)| lobby).collect();
+        if lobbies.len() > 1 || held.len() as u64 > operation.party {
             let what = format!("requests of one key hold the seats {held:?}");
             self.fail("I5", what);
         }
@@ -43,14 +44,7 @@ impl Model {
 
     /// I5: requests with one key get the same response. I12: with the new seat, the client has no more seats
     /// than it may.
-    pub(super) fn check_given(
-        &mut self,
-        operation: &Operation,
-        lobby: &str,
-        seat: &str,
-        answer: &Answer,
-        at: u64,
-    ) {
+    pub(super) fn check_given(&mut self, operation: &Operation, lobby: &str, answer: &Answer, at: u64) {
         if let Some(key) = &operation.key {
             let kept = self.kept.entry(key.clone()).or_insert_with(|| answer.body.clone());
             if *kept != answer.body {
@@ -59,7 +53,9 @@ impl Model {
             }
         }
         let holder = Holder { namespace: operation.namespace, client: operation.client };
-        self.given.entry((lobby.to_owned(), seat.to_owned())).or_insert(Some(holder));
+        for seat in &answer.seats {
+            self.given.entry((lobby.to_owned(), seat.clone())).or_insert(Some(holder));
+        }
         let time = self.time(at);
         let kept_out = self.kept_out.get(&(holder, lobby.to_owned()));
         let began_at = operation.began_at;
@@ -145,7 +141,8 @@ impl Model {
             );
             (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
         };
-        let pending = self.operations.iter().filter(is_recent).count() - 1;
+        let recent = self.operations.iter().filter(is_recent).map(|other| other.party);
+        let pending = recent.sum::<u64>().saturating_sub(operation.party);
         let given = self.given.iter().filter(|(_, of)| **of == Some(holder)).map(|(seat, _)| seat);
         // What took a seat and crashed holds it, too: until it lapses, or a repetition answers it.
         let unanswered = self.operations.iter().filter(|other| {
@@ -164,8 +161,8 @@ impl Model {
         let held = seen.iter().filter(|(is_held, _)| *is_held);
         let holds_max = self.namespaces[operation.namespace].holds_max;
         let holds_max = if has_connected { holds_max } else { holds_max.min(SUSPECT_SEATS_MAX) };
-        let held = held.count() + pending;
-        if u32::try_from(held).is_ok_and(|held| held < holds_max) {
+        let held = held.count() as u64 + pending;
+        if held + operation.party <= u64::from(holds_max) {
             self.fail(
                 "I12",
                 format!("a client was refused that can hold no more than {held} of {holds_max}"),

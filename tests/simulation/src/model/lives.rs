@@ -18,7 +18,7 @@ impl Model {
         let time = self.time(change.at);
         let id = &after.id;
         let is_hidden = after.is_closed || after.is_private || after.is_draining || !after.lives();
-        if is_hidden && after.joinable_from.is_some() {
+        if is_hidden && (after.joinable_from.is_some() || after.room.is_some()) {
             self.fail("I6", format!("lobby {id} is in sight, though closed, private or ended"));
         }
         if !is_hidden && after.joinable_from.is_none() {
@@ -166,7 +166,9 @@ impl Model {
                 && regions.contains(&lobby.region)
                 && beyond.as_ref() != Some(&lobby.region)
                 && self.has_tags(&lobby.id, tags);
-            let is_open = |at| lobby.is_open(self.time(at));
+            let is_open = |at| lobby.is_open(operation.party, self.time(at));
+            // More room than the index shows it gets by the next heartbeat.
+            let shows_room = operation.party == 1 || lobby.room.is_some_and(|room| room >= operation.party);
             let place = Place { table: "LobbiesTable".to_owned(), key: lobby.id.clone() };
             let is_settled =
                 history.settled_at(&place).is_some_and(|(at, visible)| at.max(visible) <= seen_by);
@@ -174,6 +176,7 @@ impl Model {
             let admits_all = !self.may_keep_out(&lobby.id);
             fits && is_settled
                 && admits_all
+                && shows_room
                 && in_sight
                 && is_open(seen_by)
                 && is_open(until)

@@ -14,6 +14,9 @@ pub(crate) enum Stage {
     Ended,
 }
 
+/// What the index of lobbies with room multiplies their seats by.
+const ROOM_STEP: u64 = 100_000_000_000_000;
+
 /// A lobby's item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lobby {
@@ -27,6 +30,8 @@ pub(crate) struct Lobby {
     pub(crate) is_private: bool,
     pub(crate) is_draining: bool,
     pub(crate) joinable_from: Option<u64>,
+    /// Seats for a party, as their index shows it.
+    pub(crate) room: Option<u64>,
     pub(crate) created_at: u64,
     pub(crate) lease_until: u64,
     /// Absent once ended.
@@ -81,6 +86,7 @@ impl Lobby {
             is_private: flag("is_private"),
             is_draining: flag("is_draining"),
             joinable_from: number(&item["joinable_from"]),
+            room: number(&item["room"]).map(|room| room / ROOM_STEP),
             created_at: count("created_at")?,
             lease_until: count("lease_until")?,
             server: text("server"),
@@ -143,15 +149,15 @@ impl Lobby {
         lapses.get(too_many).copied()
     }
 
-    /// Whether a find may enter at `time`, whatever its criteria.
-    pub(crate) fn is_open(&self, time: u64) -> bool {
+    /// Whether a find for a `party` may enter at `time`, whatever its criteria.
+    pub(crate) fn is_open(&self, party: u64, time: u64) -> bool {
         self.lives()
             && !self.is_overdue(time)
             && !self.is_closed
             && !self.is_private
             && !self.is_draining
             && self.lease_until > time
-            && self.held(time) < self.max_players
+            && self.held(time) + party <= self.max_players
     }
 
     /// Whether it may end at `time` without a request. If its capacity is needed, its idle time is 0.

@@ -24,10 +24,16 @@ impl Model {
         if let Some(seat) = after.reserved.keys().find(|seat| after.connected.contains_key(*seat)) {
             self.fail("I5", format!("seat {seat} of lobby {} is reserved and connected", after.id));
         }
+        let mut added = 0;
         for (seat, until) in after.entries() {
             if before.is_none_or(|before| !before.holds(seat)) {
                 self.check_added(change, before, after, seat, until);
+                added += 1;
             }
+        }
+        let party = change.operation.map_or(0, |operation| self.operations[operation].party);
+        if added > 0 && added != party {
+            self.fail("I13", format!("{added} of a party of {party} were seated in lobby {}", after.id));
         }
         let Some(before) = before else { return };
         for (seat, until) in before.entries() {

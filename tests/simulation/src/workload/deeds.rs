@@ -280,6 +280,8 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         MakePublic, Ready, Register, Remove, Reopen, SetState, Silence,
     };
     match bias {
+        Some(Write::TakeParty) => &[Burst, Find, Join, Close, Connect],
+        Some(Write::ShowRoom | Write::HideRoom) => &[Burst, Find, Disconnect, Close, Reopen],
         Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst | Write::RenewBurst) => {
             &[Burst, Join, Close, Connect]
         }
