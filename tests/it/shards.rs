@@ -63,6 +63,8 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) 
         max_players_direct: 3,
         reservation_secs: 120,
         idle_secs: 0,
+        keep_secs: 0,
+        generations: None,
         taken,
         reserved: (0..taken).map(seat).collect(),
         connected: std::collections::BTreeMap::new(),

@@ -81,6 +81,8 @@ pub struct NewLobby {
     pub max_players_direct: u32,
     /// How long it stays without a held seat, in seconds.
     pub idle_secs: u32,
+    /// How long a seat is kept for a player who disconnected, in seconds.
+    pub keep_secs: u32,
     /// Whether players can enter only by its identifier.
     pub is_private: bool,
     /// Digests of its tags.
@@ -217,6 +219,7 @@ impl NewLobby {
             max_players: requested_max_players.unwrap_or(mode.max_players),
             max_players_direct: requested_max_players.unwrap_or_else(|| mode.direct()),
             idle_secs: mode.idle_seconds,
+            keep_secs: mode.keep_seconds,
             is_private: false,
             tag_digests,
         }

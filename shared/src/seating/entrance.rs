@@ -307,6 +307,7 @@ impl Seating {
             namespace_id: client.namespace_id.clone(),
             lobby_id: lobby.lobby_id.clone(),
             seat_id: record.seat.clone(),
+            generation: 0,
             client: record.is_held.then(|| client.client_id.clone()),
             data: player_data.clone(),
         };

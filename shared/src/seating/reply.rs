@@ -11,7 +11,7 @@ use crate::{
         lobby_code::LobbyCode,
         player_data::PlayerData,
         seats::Seats,
-        token::{DevelopmentHost, PlayerSeat},
+        token::{DevelopmentHost, MockPlayer, PlayerSeat},
     },
     wire::{self, FindLobbyResponse, body::JsonBody, explanation::FindOutcome, player_data},
 };
@@ -53,6 +53,7 @@ impl Found {
             namespace_id: lobby.pool.namespace_id,
             lobby_id: lobby.lobby_id.clone(),
             seat_id: seats.first().clone(),
+            generation: 0,
             client,
             data,
         };
@@ -86,10 +87,29 @@ impl Found {
 /// created.
 ///
 /// # Errors
-/// [`Error::Bug`] never, unless the mock region here is misspelt.
+/// As [`mock_seat_of`].
 pub fn mock_seat(
     host: &DevelopmentHost,
     mut body: JsonBody<'_>,
+    code: Option<LobbyCode>,
+    keys: &TokenKeys,
+    ambient: &Ambient,
+) -> Result<FindLobbyResponse, Error> {
+    let player = MockPlayer {
+        token_id: ambient.uuid().into(),
+        generation: 0,
+        data: player_data(&mut body).unwrap_or_default(),
+        host: host.clone(),
+    };
+    mock_seat_of(&player, code, keys, ambient)
+}
+
+/// The same for a player who has a name.
+///
+/// # Errors
+/// [`Error::Bug`] never, unless the mock region here is misspelt.
+pub fn mock_seat_of(
+    player: &MockPlayer,
     code: Option<LobbyCode>,
     keys: &TokenKeys,
     ambient: &Ambient,
@@ -100,7 +120,7 @@ pub fn mock_seat(
         LobbyId::nil(),
         code,
         wire::Region { region_id, display_name: "Local".to_owned() },
-        wire::ports_on(&host.hostname, &host.ports),
-        keys.issue_development_player(player_data(&mut body).unwrap_or_default(), ambient),
+        wire::ports_on(&player.host.hostname, &player.host.ports),
+        keys.issue_development_player(player, ambient.now()),
     ))
 }

@@ -141,7 +141,8 @@ impl fmt::Display for Violation {
 pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcomes {
     let began = Instant::now();
     let name = configuration.name;
-    let model = Checked { configuration, without: without.map_or(0, bit), seen: Seen::default() };
+    let model =
+        Checked { configuration, without: without.map_or_else(Bits::default, bit), seen: Seen::default() };
     let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let found = checker.discoveries().into_iter().map(|(invariant, path)| (path.into_vec(), invariant));
     // Several may be found before the checker stops: the same one every time.
@@ -174,7 +175,7 @@ pub fn walk(configuration: Configuration, walks: u32, steps: u32) -> BTreeSet<Co
     use stateright::Model as _;
     let model = Checked {
         configuration: Configuration { settles: false, ..configuration },
-        without: 0,
+        without: Bits::default(),
         seen: Seen::default(),
     };
     let mut chance = fastrand::Rng::with_seed(1);
