@@ -90,7 +90,7 @@ pub struct Lobby {
     pub connected: BTreeMap<SeatId, Timestamp>,
     /// The tokens of those of its seats whose players came back, or whose connection was lost; absent until
     /// the first did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_tokens", skip_serializing_if = "Option::is_none")]
     pub generations: Option<BTreeMap<SeatId, Generations>>,
     /// When the last seat was given up or began to be kept, or the lobby became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +113,17 @@ pub struct Lobby {
     /// Whether it was created with a configuration.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_config: bool,
+}
+
+/// The tokens of seats that this release can read. A write of a seat of which it cannot is refused.
+fn known_tokens<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<BTreeMap<SeatId, Generations>>, D::Error> {
+    let all = BTreeMap::<String, serde_json::Value>::deserialize(from)?;
+    let read = |(seat, tokens): (String, serde_json::Value)| {
+        Some((seat.parse().ok()?, tokens.as_str()?.parse().ok()?))
+    };
+    Ok(Some(all.into_iter().filter_map(read).collect()))
 }
 
 fn known_stage<'de, D: Deserializer<'de>>(from: D) -> Result<Stage, D::Error> {
