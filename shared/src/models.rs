@@ -4,6 +4,7 @@ pub mod client;
 pub mod coordinates;
 pub mod errors;
 pub mod game;
+pub mod generations;
 pub mod handed_on;
 pub mod ids;
 pub mod latency;

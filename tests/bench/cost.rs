@@ -329,6 +329,31 @@ async fn parties(bench: &Bench) {
     bench.note(what, Cost::mean(&pairs)).await;
 }
 
+/// What players cost who come back, in a lobby of ten whose mode keeps seats.
+async fn comebacks(bench: &Bench) {
+    let mode = json!({ "regions": ["fra"], "max_players": 10, "keep_seconds": 30 });
+    let game = bench.stack.make_game("comebacks", json!({ "ten": mode }), 9, 9).await;
+    bench.warm(&["rejoin-player", "connect-player", "disconnect-player"], &game).await;
+    let find = async || game.find(&bench.stack, json!({ "game_modes": ["ten"] })).await.expect_ok();
+    let (stays, seat) = (find().await, find().await);
+    game.connect(&bench.stack, &stays).await.expect_ok();
+    let lobby = game.lobby_token(&bench.stack, &seat.lobby_id());
+    let shown = |answer: &Value| json!({ "player_token": answer["player"]["token"] });
+    let first = shown(&seat.body);
+    bench.call("rejoin-player", "", &first, &[]).await;
+    bench.line("rejoin before connecting", "rejoin-player", "", first.clone(), &[]).await;
+    bench.call("connect-player", &lobby, &first, &[]).await;
+    let back = bench.line("rejoin while connected", "rejoin-player", "", first, &[]).await;
+    bench.line("connected, with a newer token", "connect-player", &lobby, shown(&back), &[]).await;
+    let what = "disconnected, in a mode with keep_seconds";
+    bench.line(what, "disconnect-player", &lobby, shown(&back), &[]).await;
+    let back = bench.line("rejoin to a kept seat", "rejoin-player", "", shown(&back), &[]).await;
+    bench.call("connect-player", &lobby, &shown(&back), &[]).await;
+    let mut keeping = shown(&back);
+    keeping["keep_seconds"] = json!(60);
+    bench.line("disconnected with keep_seconds", "disconnect-player", &lobby, keeping, &[]).await;
+}
+
 /// What a cap on a client's seats and an `Idempotency-Key` add to a find that joins a lobby.
 async fn clients(bench: &Bench) {
     const CAP: u32 = 8;
@@ -676,6 +701,7 @@ async fn main() -> ExitCode {
     hostile::refusals(&bench).await;
     // Last, so that the identifiers drawn for the lines above stay the same.
     latencies(&bench).await;
+    comebacks(&bench).await;
     parties(&bench).await;
     let uncounted = bench.uncounted.lock().await;
     assert!(uncounted.is_empty(), "no line counts these: {uncounted:?}");

@@ -227,6 +227,12 @@ REQUESTS = {
     "remove-player": of_lobby(
         "POST", "players/remove", lambda player: {"player_token": player, "exclude_seconds": 600}
     ),
+    "rejoin-player": lambda world: (
+        "POST",
+        "/matchmaker/players/rejoin",
+        {"player_token": world.found()[1]},
+        None,
+    ),
     "leave-lobby": lambda world: (
         "POST",
         "/matchmaker/players/leave",

@@ -38,7 +38,7 @@ use shared::{
     models::{
         errors::Error,
         ids::{BurstSecret, LobbyId, SeatId, WriteId},
-        lifecycle::{Illegal, Transition},
+        lifecycle::{Connect, Illegal, Transition},
         lobby::{EndCause, Lobby, Stage},
         pool::Tags,
         server::Server,
@@ -537,7 +537,11 @@ async fn a_transition_that_loses_each_race_gives_up_as_contended() {
     let open = scene.lobby.clone();
     let closed = Lobby { closed: true, joinable_from: None, ..open.clone() };
     let starting = Lobby { stage: Stage::Starting, ..open.clone() };
-    let connect = Transition::Connect(scene.seat(), WriteId::random(&scene.stack.ambient()));
+    let connect = Transition::Connect(Connect::first(
+        scene.seat(),
+        WriteId::random(&scene.stack.ambient()),
+        scene.now(),
+    ));
     let cases = [
         (Transition::Ready, starting),
         (Transition::Close, open.clone()),
@@ -603,7 +607,7 @@ async fn what_a_lost_race_shows_is_the_answer_unless_the_transition_is_still_due
     let ended = scene.ended();
     let done = |lobby: &Lobby| TransitionOutcome::AlreadyMade(Box::new(lobby.clone()));
     let illegal = |why, lobby: &Lobby| TransitionOutcome::Illegal(why, Box::new(lobby.clone()));
-    let connect = Transition::Connect(seat.clone(), own);
+    let connect = Transition::Connect(Connect::first(seat.clone(), own, now));
     let cases = [
         (Transition::Close, Some(&closed), done(&closed)),
         (Transition::Close, Some(&ended), illegal(Illegal::Ended, &ended)),

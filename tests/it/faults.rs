@@ -30,7 +30,7 @@ use shared::{
     models::{
         errors::Error,
         ids::{SeatId, ServerKey, WriteId},
-        lifecycle::Transition,
+        lifecycle::{Connect, Transition},
         lobby::{Access, Lobby, Refusal},
         seats::Seats,
         server::Server,
@@ -77,6 +77,12 @@ impl Link for Recording {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
         self.link.carry(call)
     }
+}
+
+/// The transition that connects the first token of a claim's seat.
+fn first_connect(stack: &TestStack, claim: &SeatClaim) -> Transition {
+    let write = WriteId::random(&stack.ambient());
+    Transition::Connect(Connect::first(claim.seats.first().clone(), write, stack.clock.now()))
 }
 
 #[tokio::test]
@@ -190,7 +196,7 @@ async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_s
         hiding: Hiding::No,
     };
     let _taken = stack.store().take_seat(&claim, now).await.unwrap();
-    let connect = Transition::Connect(claim.seats.first().clone(), WriteId::random(&stack.ambient()));
+    let connect = first_connect(&stack, &claim);
     let connected = stack.store().make_transition(&claim.lobby_id, &connect, now).await.unwrap();
     assert!(matches!(connected, TransitionOutcome::Made(_)), "{connected:?}");
     let again = stack.store().take_seat(&claim, now).await.unwrap();
@@ -230,7 +236,7 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
         };
         let taken = store.take_seat(&claim, began_at).await.unwrap();
         assert!(matches!(taken, SeatOutcome::Taken(_)), "{taken:?}");
-        let connect = Transition::Connect(claim.seats.first().clone(), WriteId::random(&stack.ambient()));
+        let connect = first_connect(&stack, &claim);
         for transition in [connect, Transition::Leave(claim.seats.first().clone())] {
             stack.clock.advance(Duration::from_millis(1));
             let outcome =

@@ -29,6 +29,7 @@ mod leases;
 mod overview;
 mod players;
 mod publicity;
+mod rejoin;
 mod servers;
 mod session;
 mod starting;

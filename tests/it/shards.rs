@@ -66,6 +66,8 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) 
         room: None,
         reservation_secs: 120,
         idle_secs: 0,
+        keep_secs: 0,
+        generations: None,
         taken,
         reserved: (0..taken).map(seat).collect(),
         connected: std::collections::BTreeMap::new(),

@@ -38,10 +38,14 @@ impl Operation for ConnectPlayer {
         let right = self.auth.lobby(caller).await?;
         let body: ConnectPlayerRequest = request.body()?;
         let seat = self.auth.seat(&body.player_token)?;
-        let player = body.details.then(|| seat.seat().details());
+        let player = |replaced| body.details.then(|| seat.seat().details(replaced));
         match self.lobbies.connect(&right, &seat).await {
-            Ok(()) => Ok(ConnectPlayerResponse { player }),
-            Err(Error::PlayerAlreadyConnected(_)) => Err(Error::PlayerAlreadyConnected(player.map(Box::new))),
+            Ok(replaced) => Ok(ConnectPlayerResponse { player: player(replaced) }),
+            // The response that is lost may have said so.
+            Err(Error::PlayerAlreadyConnected(_)) => {
+                let replaced = seat.seat().generation > 0;
+                Err(Error::PlayerAlreadyConnected(player(replaced).map(Box::new)))
+            }
             Err(error) => Err(error),
         }
     }

@@ -1,11 +1,11 @@
-//! `POST /matchmaker/players/disconnected`: frees the seat of a player who left.
+//! `POST /matchmaker/players/disconnected`: frees the seat of a player who left, or keeps it for a while.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::lobby_operation::{LobbyCall, LobbyOperation, OnLobby},
     models::errors::Error,
     request::Request,
-    wire::PlayerRequest,
+    wire::{DisconnectPlayerRequest, Disconnected},
 };
 
 /// The operation.
@@ -19,11 +19,18 @@ impl LobbyOperation for Disconnect {
     const NAME: &'static str = "disconnect-player";
 
     fn check_mock(request: &Request, auth: &MatchmakerAuth) -> Result<(), Error> {
-        auth.mock_player(&request.body::<PlayerRequest>()?.player_token).map(|_| ())
+        match request.body::<DisconnectPlayerRequest>()?.read()?.0 {
+            Disconnected::Player(token) => auth.mock_player(&token).map(|_| ()),
+            Disconnected::Everyone => Ok(()),
+        }
     }
 
     async fn call(call: LobbyCall<'_>) -> Result<(), Error> {
-        let body: PlayerRequest = call.request.body()?;
-        call.lobbies.disconnect(call.right, &call.auth.seat(&body.player_token)?).await
+        match call.request.body::<DisconnectPlayerRequest>()?.read()? {
+            (Disconnected::Player(token), keep) => {
+                call.lobbies.disconnect(call.right, &call.auth.seat(&token)?, keep).await
+            }
+            (Disconnected::Everyone, keep) => call.lobbies.disconnect_everyone(call.right, keep).await,
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! carries no headers.
 
 use shared::{
-    auth::matchmaker::PlayerAuth,
+    auth::matchmaker::{OwnSeat, PlayerAuth},
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::freed_seats::FreedSeats,
     models::{errors::Error, warnings::Warning},
@@ -34,8 +34,8 @@ impl Operation for LeaveLobby {
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let body: PlayerRequest = request.body()?;
         match self.auth.own_seat(&body.player_token)? {
-            Some(seat) => self.freed.give_up(&seat).await?,
-            None => request.warn(Warning::Mock),
+            OwnSeat::Real(seat) => self.freed.give_up(&seat).await?,
+            OwnSeat::Mock(_) => request.warn(Warning::Mock),
         }
         Ok(Empty {})
     }

@@ -91,7 +91,7 @@ function draw(context, lobby, act) {
         ["game server", row.server && el("a", { href: context.link("server", row.server) }, row.server)],
         ["lease", lobby.lease_until ? when(lobby.lease_until) : "none"],
         ["seats", `${row.max} by finds, ${lobby.max_players_direct} by joins`],
-        ["reservations", `held for ${lobby.reservation_secs} s`], ["idle time", `${lobby.idle_secs} s without a seat held`],
+        ["reservations", `held for ${lobby.reservation_secs} s`], ["idle time", `${lobby.idle_secs} s without a seat held`], ["after a disconnect", lobby.keep_secs > 0 ? `the seat is kept for ${lobby.keep_secs} s` : "the seat is free"],
         ["created", when(row.created)],
         ["tags", lobby.tags ? Object.entries(lobby.tags).map(([name, value]) => `${name}=${value}`).join(", ") : "none"],
         ["ports", ports(lobby.ports)],

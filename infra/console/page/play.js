@@ -147,7 +147,7 @@ function showSeats(context, seats) {
     try {
       const came = await change("call", { ...context.named, act: name, lobby: seat.lobby, request });
       seat.said = came.status === 200 ? "" : `${came.response.code}: ${came.response.message}`;
-      if (came.status === 200) state();
+      if (came.status === 200) state(came.response);
     } catch (error) {
       seat.said = error.message;
     }
@@ -160,6 +160,7 @@ function showSeats(context, seats) {
       el("div", { className: "head" }, el("span", {}, el("a", { className: "mono", href: context.link("lobby", seat.lobby) }, seat.lobby.slice(0, 8)), ` ${seat.mode} `, seat.code && el("code", {}, seat.code)), el("span", { className: "tag" }, seat.state)),
       el("div", { className: "buttons" },
         button("Give up", () => act(seat, "leave", { player_token: seat.token }, () => { seat.state = "left"; }), seat.state !== "reserved"),
+        button("Come back", () => act(seat, "rejoin", { player_token: seat.token }, ({ player }) => { seat.token = player.token; seat.state = "reserved"; }), isOver),
         button("Connect", () => act(seat, "connected", { player_token: seat.token }, () => { seat.state = "connected"; }), seat.state !== "reserved"),
         button("Disconnect", () => act(seat, "disconnected", { player_token: seat.token }, () => { seat.state = "left"; }), isOver || seat.state === "left"),
         button("Remove", () => act(seat, "remove", { player_token: seat.token }, () => { seat.state = "left"; }), isOver || seat.state === "left"),
@@ -171,5 +172,5 @@ function showSeats(context, seats) {
         }, isOver)),
       seat.said && el("p", { className: "notice", role: "alert" }, seat.said));
   };
-  seats.replaceChildren(all.length === 0 ? "" : card("As the lobby's server", el("p", { className: "hint" }, "Seats that this page took. A player's client would give one up; a game server would make the other calls."), el("ul", { className: "stack seats" }, all.map(row))));
+  seats.replaceChildren(all.length === 0 ? "" : card("As the lobby's server", el("p", { className: "hint" }, "Seats that this page took. A player's client would give one up or come back to it; a game server would make the other calls."), el("ul", { className: "stack seats" }, all.map(row))));
 }

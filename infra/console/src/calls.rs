@@ -111,15 +111,16 @@ async fn request(
         Act::Ready => (Method::POST, "/matchmaker/lobbies/ready"),
         Act::Connected => (Method::POST, "/matchmaker/players/connected"),
         Act::Leave => (Method::POST, "/matchmaker/players/leave"),
-        Act::Disconnected | Act::Free => (Method::POST, "/matchmaker/players/disconnected"),
-        Act::Remove => (Method::POST, "/matchmaker/players/remove"),
+        Act::Rejoin => (Method::POST, "/matchmaker/players/rejoin"),
+        Act::Disconnected => (Method::POST, "/matchmaker/players/disconnected"),
+        Act::Remove | Act::Free => (Method::POST, "/matchmaker/players/remove"),
         Act::Closed => (Method::PUT, "/matchmaker/lobbies/closed"),
         Act::Publicity => (Method::PUT, "/matchmaker/lobbies/publicity"),
         Act::End => (Method::POST, "/matchmaker/servers/end-lobby"),
     };
     let pair = tokens.of(host, right).await?;
     let token = match (call.act, &call.lobby) {
-        (Act::Find | Act::Join | Act::Create | Act::Leave, _) => pair.public,
+        (Act::Find | Act::Join | Act::Create | Act::Leave | Act::Rejoin, _) => pair.public,
         (_, Some(lobby)) => {
             let claims = LobbyClaims { server: pair.server, lobby_id: lobby.clone() };
             (host.keys)().await?.issue_lobby(&claims, host.ambient.now())
@@ -131,9 +132,17 @@ async fn request(
             let (namespace_id, lobby_id, seat_id) = (call.namespace.clone(), lobby.clone(), seat.clone());
             // Nobody knows the address that took the seat: its place under a cap is free once the hold
             // expires.
-            let (client, membership, data) = (None, None, None);
-            let seat = PlayerSeat { namespace_id, lobby_id, seat_id, client, membership, data };
-            json!({ "player_token": (host.keys)().await?.issue_player(&seat, host.ambient.now()) })
+            let seat = PlayerSeat {
+                namespace_id,
+                lobby_id,
+                seat_id,
+                generation: 0,
+                client: None,
+                membership: None,
+                data: None,
+            };
+            let token = (host.keys)().await?.issue_player(&seat, host.ambient.now());
+            json!({ "player_token": token, "exclude_seconds": 0 })
         }
         (Act::Free, ..) => return Err("say which seat".to_owned().into()),
         _ => call.request.clone(),

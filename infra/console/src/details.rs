@@ -100,7 +100,7 @@ pub async fn lobby(host: &Host, watches: &Watches, game: &GameId, id: &LobbyId) 
         "now": now, "row": LobbyRow::of(&lobby, now), "namespace_id": lobby.pool.namespace_id,
         "version_id": lobby.pool.version_id, "code": lobby.code, "closed": lobby.closed, "draining": lobby.is_draining,
         "max_players_direct": lobby.max_players_direct, "reservation_secs": lobby.reservation_secs,
-        "idle_secs": lobby.idle_secs, "lease_until": finite(lobby.lease_until), "ports": ports(&lobby.ports),
+        "idle_secs": lobby.idle_secs, "keep_secs": lobby.keep_secs, "lease_until": finite(lobby.lease_until), "ports": ports(&lobby.ports),
         "seats": seats(&lobby, &parties, now), "tags": tags.get(id), "state": state,
         "config": config.first().map(|(_, config)| config), "timeline": timeline(&lobby, changes),
     }))
@@ -118,13 +118,16 @@ fn parties(lobby: &Lobby, largest: u32, key: &TagKey) -> BTreeMap<SeatId, SeatId
     members.collect()
 }
 
-/// The seats of a lobby one by one, connected ones first; those that lapsed are marked, and those of parties
-/// have the first one of theirs.
+/// The seats of a lobby one by one, connected ones first; those that lapsed, or are kept for a player who
+/// disconnected, are marked, and those of parties have the first one of theirs.
 fn seats(lobby: &Lobby, parties: &BTreeMap<SeatId, SeatId>, now: Timestamp) -> Vec<Value> {
     let connected = lobby.connected.iter().map(|seat| ("connected", seat));
     let reserved = lobby.reserved.iter().map(|seat| ("reserved", seat));
     let seats = connected.chain(reserved).map(|(state, (seat_id, until))| {
         let state = match lobby.seat_state(seat_id, now) {
+            shared::models::lobby::SeatState::Held if state == "reserved" && lobby.has_connected(seat_id) => {
+                "kept"
+            }
             shared::models::lobby::SeatState::Held => state,
             _ => "lapsed",
         };

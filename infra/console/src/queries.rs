@@ -96,13 +96,15 @@ pub enum Act {
     Create,
     /// A player gives up a seat.
     Leave,
+    /// A player comes back to a seat.
+    Rejoin,
     /// The lobby server says that it is ready.
     Ready,
     /// The lobby server lets a player in.
     Connected,
     /// The lobby server saw a player leave.
     Disconnected,
-    /// The same of a seat whose player token nobody here has.
+    /// A seat whose player token nobody here has is freed.
     Free,
     /// The lobby server removes a player.
     Remove,

@@ -277,6 +277,7 @@ async fn add_servers(
             start_id: None,
             owner: None,
             started_at: now,
+            game_id: Some(game.game_id.clone()),
             former_starts: Vec::new(),
             is_clearing: false,
             region_id: region_id.clone(),

@@ -40,7 +40,7 @@ const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// The operations that functions of the template can run.
-static KNOWN: [Known; 41] = [
+static KNOWN: [Known; 42] = [
     Known::changing::<add_domain::AddDomain>(),
     Known::of::<connect_player::ConnectPlayer>(),
     Known::of::<create_cloud_token::CreateCloudToken>(),
@@ -69,6 +69,7 @@ static KNOWN: [Known; 41] = [
     Known::of::<list_lobbies::ListLobbies>(),
     Known::of::<list_regions::ListRegions>(),
     Known::of::<register_server::RegisterServer>(),
+    Known::of::<rejoin_player::RejoinPlayer>(),
     Known::changing::<set_cdn_auth_type::SetCdnAuthType>(),
     Known::changing::<set_domain_public_auth::SetDomainPublicAuth>(),
     Known::of::<remove_player::RemovePlayer>(),

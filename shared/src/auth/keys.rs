@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     auth::ring_provider::RING_PROVIDER,
-    base::ambient::{Ambient, Timestamp},
+    base::ambient::Timestamp,
     models::{
         client::ClientId,
         ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
         player_data::PlayerData,
-        seats::{Membership, PlayerDetails},
+        seats::Membership,
         token::{
             CREDENTIAL_LIFE, Claims, Credential, CredentialKind, DevelopmentHost, InvalidToken, LobbyClaims,
-            PlayerSeat, TokenKind,
+            MockPlayer, PlayerSeat, TokenKind,
         },
     },
 };
@@ -52,6 +52,9 @@ struct SignedClaims {
     srv_iat: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seat: Option<SeatId>,
+    /// The generation of a player token; absent in the first of its seat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientId>,
     /// The first seat of a player's party, and its size.
@@ -78,6 +81,7 @@ impl SignedClaims {
             srv: None,
             srv_iat: None,
             seat: None,
+            generation: None,
             client: None,
             party: None,
             party_size: None,
@@ -124,6 +128,7 @@ impl SignedClaims {
                 namespace_id: self.ns?,
                 lobby_id: self.lobby?,
                 seat_id: self.seat?,
+                generation: self.generation.unwrap_or_default(),
                 client: self.client,
                 membership: self
                     .party
@@ -131,10 +136,11 @@ impl SignedClaims {
                     .map(|(party_id, party_size)| Membership { party_id, party_size }),
                 data: self.data,
             }),
-            TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer(PlayerDetails {
-                player_id: self.jti?.to_string(),
-                membership: None,
-                player_data: self.data,
+            TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer(MockPlayer {
+                token_id: self.jti?,
+                generation: self.generation.unwrap_or_default(),
+                data: self.data,
+                host: self.host?,
             }),
         })
     }
@@ -243,8 +249,8 @@ impl TokenKeys {
         })
     }
 
-    /// Issues the player token of a seat; the same seat at the same second gives the same token, byte for
-    /// byte.
+    /// Issues the player token of a seat whose first token was issued at `now`; the same seat at the same
+    /// second gives the same token, byte for byte.
     #[must_use]
     pub fn issue_player(&self, seat: &PlayerSeat, now: Timestamp) -> String {
         Self::sign_with(&self.current, &player_claims(seat, now))
@@ -264,13 +270,15 @@ impl TokenKeys {
         &self.current.id
     }
 
-    /// Issues a fresh mock player token.
+    /// Issues the token of a mock response's player.
     #[must_use]
-    pub fn issue_development_player(&self, data: Option<PlayerData>, ambient: &Ambient) -> String {
+    pub fn issue_development_player(&self, player: &MockPlayer, now: Timestamp) -> String {
         self.sign(&SignedClaims {
-            jti: Some(ambient.uuid().into()),
-            data,
-            ..SignedClaims::new(TokenKind::DevelopmentPlayer, ambient.now(), PLAYER_TOKEN_LIFE)
+            jti: Some(player.token_id.clone()),
+            generation: later(player.generation),
+            data: player.data.clone(),
+            host: Some(player.host.clone()),
+            ..SignedClaims::new(TokenKind::DevelopmentPlayer, now, PLAYER_TOKEN_LIFE)
         })
     }
 
@@ -279,8 +287,8 @@ impl TokenKeys {
     /// # Errors
     /// [`InvalidToken`]; also for cloud tokens, which no key signs.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, InvalidToken> {
-        let (claims, expires_at_secs) = self.read(token)?;
-        if expires_at_secs <= now.secs() { Err(InvalidToken::Expired) } else { Ok(claims) }
+        let (claims, expires_at) = self.verify_with_expiry(token)?;
+        if expires_at <= now { Err(InvalidToken::Expired) } else { Ok(claims) }
     }
 
     /// The claims of a signed token of any age, to undo things after its expiry.
@@ -288,10 +296,14 @@ impl TokenKeys {
     /// # Errors
     /// [`InvalidToken::Malformed`].
     pub fn verify_at_any_age(&self, token: &str) -> Result<Claims, InvalidToken> {
-        self.read(token).map(|(claims, _)| claims)
+        self.verify_with_expiry(token).map(|(claims, _)| claims)
     }
 
-    fn read(&self, token: &str) -> Result<(Claims, u64), InvalidToken> {
+    /// The same, and when the token expires.
+    ///
+    /// # Errors
+    /// [`InvalidToken::Malformed`].
+    pub fn verify_with_expiry(&self, token: &str) -> Result<(Claims, Timestamp), InvalidToken> {
         let (kind, jwt) = TokenKind::split(token).ok_or(InvalidToken::Malformed)?;
         let header = jsonwebtoken::decode_header(jwt).map_err(|_| InvalidToken::Malformed)?;
         let key = [Some(&self.current), self.previous.as_ref()]
@@ -308,8 +320,8 @@ impl TokenKeys {
         if claims.kind != kind {
             return Err(InvalidToken::Malformed);
         }
-        let expires_at_secs = claims.exp;
-        claims.into_claims().map(|claims| (claims, expires_at_secs)).ok_or(InvalidToken::Malformed)
+        let expires_at = claims.exp.checked_mul(1_000).map(Timestamp);
+        claims.into_claims().zip(expires_at).ok_or(InvalidToken::Malformed)
     }
 
     fn sign(&self, claims: &SignedClaims) -> String {
@@ -326,11 +338,17 @@ impl TokenKeys {
     }
 }
 
+/// A generation as signed: the first one is left out.
+const fn later(generation: u32) -> Option<u32> {
+    if generation > 0 { Some(generation) } else { None }
+}
+
 fn player_claims(seat: &PlayerSeat, now: Timestamp) -> SignedClaims {
     SignedClaims {
         ns: Some(seat.namespace_id.clone()),
         lobby: Some(seat.lobby_id.clone()),
         seat: Some(seat.seat_id.clone()),
+        generation: later(seat.generation),
         client: seat.client.clone(),
         party: seat.membership.as_ref().map(|membership| membership.party_id.clone()),
         party_size: seat.membership.as_ref().map(|membership| membership.party_size),
@@ -348,7 +366,7 @@ impl fmt::Debug for TokenKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::token::CloudToken;
+    use crate::{base::ambient::Ambient, models::token::CloudToken};
 
     fn keys(secret: u8) -> TokenKeys {
         TokenKeys::new(&[secret; 32], None).unwrap()
@@ -359,6 +377,7 @@ mod tests {
             namespace_id: "ns".parse().unwrap(),
             lobby_id: LobbyId::nil(),
             seat_id: SeatId::random(&Ambient::system()),
+            generation: 0,
             client: None,
             membership: None,
             data: None,

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use crate::{
     auth::{
-        keys::TokenKeys,
+        keys::{PLAYER_TOKEN_LIFE, TokenKeys},
         settings::{Settings, SettingsCache},
     },
-    base::ambient::Ambient,
+    base::ambient::{Ambient, Timestamp},
     models::{
         client::Client,
         errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
         seats::PlayerDetails,
         token::{
-            Claims, CloudToken, Credential, DevelopmentHost, InvalidToken, LobbyClaims, Owner, PlayerSeat,
+            Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, MockPlayer, Owner, PlayerSeat,
             TokenKind,
         },
         warnings::Warning,
@@ -127,7 +127,7 @@ impl MatchmakerAuth {
     /// [`Error::BodyTokenInvalid`] for anything but the player token of a mock response.
     pub fn mock_player(&self, token: &str) -> Result<PlayerDetails, Error> {
         match self.keys.verify(token, self.ambient.now()) {
-            Ok(Claims::DevelopmentPlayer(player)) => Ok(player),
+            Ok(Claims::DevelopmentPlayer(player)) => Ok(player.details()),
             _ => Err(Error::BodyTokenInvalid),
         }
     }
@@ -222,25 +222,38 @@ impl PlayerAuth {
         Self { keys, ambient }
     }
 
-    /// The right on the player's own seat, as [`MatchmakerAuth::seat`]; `None` for that of a mock response.
+    /// The keys that tokens are signed with.
+    #[must_use]
+    pub fn keys(&self) -> &TokenKeys {
+        &self.keys
+    }
+
+    /// The right on the player's own seat, as [`MatchmakerAuth::seat`].
     ///
     /// # Errors
     /// [`Error::BodyTokenInvalid`].
-    pub fn own_seat(&self, token: &str) -> Result<Option<SeatRight>, Error> {
+    pub fn own_seat(&self, token: &str) -> Result<OwnSeat, Error> {
         match self.keys.verify_at_any_age(token) {
-            Ok(Claims::DevelopmentPlayer(_)) => Ok(None),
-            _ => seat(&self.keys, &self.ambient, token).map(Some),
+            Ok(Claims::DevelopmentPlayer(player)) => Ok(OwnSeat::Mock(player)),
+            _ => seat(&self.keys, &self.ambient, token).map(OwnSeat::Real),
         }
     }
 }
 
 fn seat(keys: &TokenKeys, ambient: &Ambient, token: &str) -> Result<SeatRight, Error> {
-    let (claims, is_expired) = match keys.verify(token, ambient.now()) {
-        Err(InvalidToken::Expired) => (keys.verify_at_any_age(token), true),
-        fresh => (fresh, false),
+    let Ok((Claims::Player(seat), expires_at)) = keys.verify_with_expiry(token) else {
+        return Err(Error::BodyTokenInvalid);
     };
-    let Ok(Claims::Player(seat)) = claims else { return Err(Error::BodyTokenInvalid) };
-    Ok(SeatRight { seat, is_expired })
+    Ok(SeatRight { seat, expires_at, is_expired: expires_at <= ambient.now() })
+}
+
+/// The seat that a player shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnSeat {
+    /// A seat, with the right on it.
+    Real(SeatRight),
+    /// That of a mock response.
+    Mock(MockPlayer),
 }
 
 /// The right to be matched in one namespace.
@@ -320,6 +333,7 @@ impl LobbyRight {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatRight {
     seat: PlayerSeat,
+    expires_at: Timestamp,
     is_expired: bool,
 }
 
@@ -335,6 +349,12 @@ impl SeatRight {
     pub fn client(&self) -> Option<Client> {
         let PlayerSeat { namespace_id, client, .. } = &self.seat;
         client.clone().map(|client_id| Client { namespace_id: namespace_id.clone(), client_id })
+    }
+
+    /// When the first token of the seat was issued, with which all of them expire.
+    #[must_use]
+    pub fn issued_at(&self) -> Timestamp {
+        self.expires_at.before(PLAYER_TOKEN_LIFE)
     }
 
     /// Whether its token has expired: then it only frees the seat.

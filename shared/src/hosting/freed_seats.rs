@@ -4,7 +4,7 @@
 //! lobby's criteria ([`crate::store::creation`]). When a lobby has room for parties again, it notes that in
 //! their index.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     auth::matchmaker::SeatRight,
@@ -68,16 +68,31 @@ impl FreedSeats {
     /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Contention`], [`Error::Unavailable`],
     /// [`Error::Bug`].
     pub async fn release(&self, right: &SeatRight) -> Result<(), Error> {
+        self.leave(right, &Transition::Leave(right.seat().seat_id.clone())).await
+    }
+
+    /// The same when the player's connection ended. The seat may be kept for the player, and the client's
+    /// hold with it. Another token than the connected one changes nothing.
+    ///
+    /// # Errors
+    /// As [`FreedSeats::release`].
+    pub async fn disconnect(&self, right: &SeatRight, keep: Option<Duration>) -> Result<(), Error> {
+        self.leave(right, &Transition::Disconnect(right.seat().shown(), keep)).await
+    }
+
+    async fn leave(&self, right: &SeatRight, leave: &Transition) -> Result<(), Error> {
         let seat = right.seat();
-        let leave = Transition::Leave(seat.seat_id.clone());
         let (outcome, before) =
-            self.store.make_transition_after(&seat.lobby_id, &leave, self.ambient.now()).await?;
+            self.store.make_transition_after(&seat.lobby_id, leave, self.ambient.now()).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
+        if lobby.has_seat(&seat.seat_id) {
+            return Ok(());
+        }
         if let Some(client) = right.client() {
-            let was_reserved = before.is_some_and(|lobby| lobby.reserved.contains_key(&seat.seat_id));
+            let had_connected = before.is_none_or(|before| before.has_connected(&seat.seat_id));
             let departure =
-                if is_new && !was_reserved { Departure::Disconnected } else { Departure::Released };
+                if is_new && had_connected { Departure::Disconnected } else { Departure::Released };
             self.release_hold(&client, &seat.seat_id, departure).await;
         }
         match lobby.end_cause(self.ambient.now()) {
@@ -89,16 +104,20 @@ impl FreedSeats {
         Ok(())
     }
 
-    /// Frees the seat of a player who gives it up before connecting, and its client's hold under a cap at one
-    /// write unit. A connected seat stays: its server frees it. An empty lobby stays too: the next find uses
-    /// it, or ends it. A retry is harmless, and so is a lobby that is gone.
+    /// Frees the seat of a player who gives it up before connecting, or while it is kept, and its client's
+    /// hold under a cap at one write unit. A connected seat stays: its server frees it, and keeps it no more.
+    /// An empty lobby stays too: the next find uses it, or ends it. A retry is harmless, and so is a lobby
+    /// that is gone.
     ///
     /// # Errors
     /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn give_up(&self, right: &SeatRight) -> Result<(), Error> {
         let seat = right.seat();
-        let give_up = Transition::GiveUp(seat.seat_id.clone());
-        match self.store.make_transition(&seat.lobby_id, &give_up, self.ambient.now()).await? {
+        let give_up = Transition::GiveUp(seat.shown());
+        let (outcome, before) =
+            self.store.make_transition_after(&seat.lobby_id, &give_up, self.ambient.now()).await?;
+        match outcome {
+            TransitionOutcome::Made(lobby) if lobby.has_seat(&seat.seat_id) => return Ok(()),
             TransitionOutcome::Made(lobby) => self.show(&lobby).await,
             TransitionOutcome::AlreadyMade(lobby) if !lobby.has_seat(&seat.seat_id) => {}
             TransitionOutcome::Illegal(Illegal::StageUnknown, _) => return Err(Error::Contention),
@@ -106,7 +125,9 @@ impl FreedSeats {
         }
         // Also on a retry: the first call may have crashed before this.
         if let Some(client) = right.client() {
-            self.release_hold(&client, &seat.seat_id, Departure::GaveUp).await;
+            let had_connected = before.is_some_and(|before| before.has_connected(&seat.seat_id));
+            let departure = if had_connected { Departure::Disconnected } else { Departure::GaveUp };
+            self.release_hold(&client, &seat.seat_id, departure).await;
         }
         Ok(())
     }

@@ -156,7 +156,11 @@ impl GameServers {
             }
             let (unnamed, write) = (StartId::random(&self.ambient), WriteId::random(&self.ambient));
             let server = registration.clone().into_server(key.clone(), seen.as_ref(), unnamed, write, now);
-            let server = Server { owner: Some(owner.clone()), ..server.map_err(Error::InvalidServer)? };
+            let server = Server {
+                game_id: Some(right.game_id().clone()),
+                owner: Some(owner.clone()),
+                ..server.map_err(Error::InvalidServer)?
+            };
             let is_written = match &seen {
                 Some(seen) => self.store.replace_server(&server, seen).await?,
                 None => self.store.add_server(&server).await?,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::{
     base::{ambient::Timestamp, record::known},
     models::{
+        generations::Generations,
         ids::{LobbyId, SeatId, ServerKey, StartMark, WriteId},
         lobby_code::LobbyCode,
         pool::Pool,
@@ -87,6 +88,9 @@ pub struct Lobby {
     /// How long it stays without a held seat once a player has connected, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub idle_secs: u32,
+    /// How long a seat is kept for a player who disconnected, in seconds, unless its server says otherwise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keep_secs: u32,
     /// Seats taken: the entries of `reserved` and `connected` together, lapsed or not.
     pub taken: u32,
     /// Seats that wait for their player, each with the time at which it lapses; none lapses while the lobby
@@ -94,7 +98,11 @@ pub struct Lobby {
     pub reserved: BTreeMap<SeatId, Timestamp>,
     /// Seats whose player connected, each with the latest time at which it lapses.
     pub connected: BTreeMap<SeatId, Timestamp>,
-    /// When the last seat was given up, or the lobby became ready.
+    /// The tokens of those of its seats whose players came back, or whose connection was lost; absent until
+    /// the first did.
+    #[serde(default, deserialize_with = "known_tokens", skip_serializing_if = "Option::is_none")]
+    pub generations: Option<BTreeMap<SeatId, Generations>>,
+    /// When the last seat was given up or began to be kept, or the lobby became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vacated_at: Option<Timestamp>,
     /// The last reservations that lapsed and were taken over, so that their players get the reason.
@@ -115,6 +123,17 @@ pub struct Lobby {
     /// Whether it was created with a configuration.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_config: bool,
+}
+
+/// The tokens of seats that this release can read. A write of a seat of which it cannot is refused.
+fn known_tokens<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<BTreeMap<SeatId, Generations>>, D::Error> {
+    let all = BTreeMap::<String, serde_json::Value>::deserialize(from)?;
+    let read = |(seat, tokens): (String, serde_json::Value)| {
+        Some((seat.parse().ok()?, tokens.as_str()?.parse().ok()?))
+    };
+    Ok(Some(all.into_iter().filter_map(read).collect()))
 }
 
 fn known_stage<'de, D: Deserializer<'de>>(from: D) -> Result<Stage, D::Error> {
@@ -376,6 +395,24 @@ impl Lobby {
         self.joinable_from.is_some_and(|from| from != Timestamp::NEVER && from > latest())
     }
 
+    /// How long a seat is kept for a player who disconnected, unless its server says otherwise.
+    #[must_use]
+    pub const fn keep(&self) -> Duration {
+        Duration::from_secs(self.keep_secs as u64)
+    }
+
+    /// The tokens of a seat; `None` while it has one alone, whose player did not disconnect.
+    #[must_use]
+    pub fn generations_of(&self, seat_id: &SeatId) -> Option<Generations> {
+        self.generations.as_ref()?.get(seat_id).copied()
+    }
+
+    /// Whether a player of the seat has connected, as far as the lobby shows.
+    #[must_use]
+    pub fn has_connected(&self, seat_id: &SeatId) -> bool {
+        self.connected.contains_key(seat_id) || self.generations_of(seat_id).is_some()
+    }
+
     /// Whether a seat counts as taken, lapsed or not.
     #[must_use]
     pub fn has_seat(&self, seat_id: &SeatId) -> bool {
@@ -416,7 +453,9 @@ impl Lobby {
     #[must_use]
     pub fn is_crowded(&self, seen_at: Timestamp) -> bool {
         let made_before = (seen_at + self.reservation()).before(Duration::from_secs(1));
-        let made = self.reserved.values().filter(|lapse| **lapse > made_before).count();
+        let is_made =
+            |(seat, lapse): &(&SeatId, &Timestamp)| **lapse > made_before && !self.has_connected(seat);
+        let made = self.reserved.iter().filter(is_made).count();
         let units_each = 1 + self.taken / SEATS_PER_UNIT;
         made.saturating_mul(units_each as usize) >= CROWDED_UNITS
     }
@@ -463,14 +502,17 @@ impl Lobby {
     /// Whether a player with a reservation did not connect in time, as far as the lobby remembers.
     #[must_use]
     pub fn has_lapsed_reservation(&self, now: Timestamp) -> bool {
-        !self.lapsed.is_empty() || self.reserved.values().any(|until| self.has_lapsed(*until, now))
+        let is_unused =
+            |(seat, until): (&SeatId, &Timestamp)| self.has_lapsed(*until, now) && !self.has_connected(seat);
+        !self.lapsed.is_empty() || self.reserved.iter().any(is_unused)
     }
 
     /// The reservations to remember as lapsed once `taken_over` are: the latest few.
     #[must_use]
     pub fn lapsed_with(&self, taken_over: &[SeatId]) -> Vec<SeatId> {
-        let reserved = taken_over.iter().filter(|seat| self.reserved.contains_key(*seat));
-        let mut lapsed: Vec<_> = self.lapsed.iter().chain(reserved).cloned().collect();
+        let unused = |seat: &&SeatId| self.reserved.contains_key(*seat) && !self.has_connected(seat);
+        let unused = taken_over.iter().filter(unused);
+        let mut lapsed: Vec<_> = self.lapsed.iter().chain(unused).cloned().collect();
         lapsed.drain(..lapsed.len().saturating_sub(LAPSED_MAX));
         lapsed
     }
@@ -594,9 +636,11 @@ mod tests {
             room: None,
             reservation_secs: 120,
             idle_secs: 0,
+            keep_secs: 0,
             taken: u32::try_from(lapses.len()).unwrap(),
             reserved: seats.collect(),
             connected: BTreeMap::new(),
+            generations: None,
             vacated_at: None,
             lapsed: Vec::new(),
             connected_by: None,

@@ -101,6 +101,11 @@ pub struct Membership {
 pub struct PlayerDetails {
     /// The player's name within the lobby: that of the seat, the same for as long as the player has it.
     pub player_id: String,
+    /// How often the player came back by the token that was shown: 0 for the first token of the seat.
+    pub generation: u32,
+    /// Whether an earlier token's connection may still be open, which this player's replaces.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
     /// The player's party, if it has one.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub membership: Option<Membership>,

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     base::{ambient::Timestamp, record::known},
     models::{
-        ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId, StartMark, WriteId},
+        ids::{
+            GameId, GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId, StartMark,
+            WriteId,
+        },
         lobby::Lobby,
         pool::Pool,
         ports::Ports,
@@ -62,6 +65,9 @@ pub struct Server {
     /// The start that registered last; absent when it registered with an earlier release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_id: Option<StartId>,
+    /// The game of its namespace; absent when it registered with an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game_id: Option<GameId>,
     /// The token that registered it or renewed it last; absent when an earlier release did.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,

@@ -10,6 +10,7 @@ use crate::{
     base::ambient::{Ambient, Timestamp},
     models::{
         client::ClientId,
+        generations::ShownSeat,
         ids::{GameId, InvalidIdentifier, LobbyId, NamespaceId, SeatId, TokenId},
         player_data::PlayerData,
         ports::Ports,
@@ -185,6 +186,8 @@ pub struct PlayerSeat {
     pub lobby_id: LobbyId,
     /// The seat in it.
     pub seat_id: SeatId,
+    /// How many tokens of the seat there were before this one.
+    pub generation: u32,
     /// The client that holds it, if the namespace has a cap of seats.
     pub client: Option<ClientId>,
     /// The party with which its player took it.
@@ -194,14 +197,55 @@ pub struct PlayerSeat {
 }
 
 impl PlayerSeat {
-    /// Its player as the lobby server sees it.
+    /// Its player as the lobby server sees it, whose connection may have `replaced` another one.
     #[must_use]
-    pub fn details(&self) -> PlayerDetails {
+    pub fn details(&self, replaced: bool) -> PlayerDetails {
         PlayerDetails {
             player_id: self.seat_id.to_string(),
+            generation: self.generation,
+            replaced,
             membership: self.membership.clone(),
             player_data: self.data.clone(),
         }
+    }
+
+    /// The seat as its lobby judges it.
+    #[must_use]
+    pub fn shown(&self) -> ShownSeat {
+        ShownSeat { seat_id: self.seat_id.clone(), generation: self.generation }
+    }
+}
+
+/// The player of a mock response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MockPlayer {
+    /// The player's name: the identifier of the first token.
+    pub token_id: TokenId,
+    /// How many tokens of the player there were before this one.
+    pub generation: u32,
+    /// What the player's client says of the player.
+    pub data: Option<PlayerData>,
+    /// The developer's machine, to which the response leads.
+    pub host: DevelopmentHost,
+}
+
+impl MockPlayer {
+    /// The player as the developer's lobby server sees it.
+    #[must_use]
+    pub fn details(&self) -> PlayerDetails {
+        PlayerDetails {
+            player_id: self.token_id.to_string(),
+            generation: self.generation,
+            replaced: self.generation > 0,
+            membership: None,
+            player_data: self.data.clone(),
+        }
+    }
+
+    /// The player with the next token.
+    #[must_use]
+    pub fn again(self) -> Self {
+        Self { generation: self.generation.saturating_add(1), ..self }
     }
 }
 
@@ -219,7 +263,7 @@ pub enum Claims {
     /// A player token.
     Player(PlayerSeat),
     /// A player token of a mock response.
-    DevelopmentPlayer(PlayerDetails),
+    DevelopmentPlayer(MockPlayer),
 }
 
 impl Claims {

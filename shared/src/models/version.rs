@@ -122,6 +122,10 @@ pub struct GameModeConfig {
     /// How long an empty lobby stays, in seconds.
     #[serde(default)]
     pub idle_seconds: u32,
+    /// How long a seat is kept for a player who disconnected, in seconds, unless the game server says
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keep_seconds: u32,
     /// Parts of the index of its lobbies in each region, over which its writes spread (decision 20).
     #[serde(default = "GameModeConfig::default_pool_shards")]
     pub pool_shards: u32,
@@ -137,6 +141,8 @@ pub struct GameModeConfig {
     pub actions: Actions,
 }
 
+/// The longest time for which a seat is kept for a player who disconnected, in seconds.
+pub const KEEP_SECONDS_MAX: u32 = 600;
 /// The default of `latency_tolerance`, in milliseconds.
 const LATENCY_TOLERANCE_DEFAULT: u32 = 50;
 /// The default of `latency_max`, in milliseconds.
@@ -206,6 +212,11 @@ impl GameModeConfig {
     pub const fn reservation(&self) -> Duration {
         Duration::from_secs(self.reservation_seconds as u64)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 const fn yes() -> bool {

@@ -90,6 +90,8 @@ pub struct NewLobby {
     pub party_size_max: Option<u32>,
     /// How long it stays without a held seat, in seconds.
     pub idle_secs: u32,
+    /// How long a seat is kept for a player who disconnected, in seconds.
+    pub keep_secs: u32,
     /// Whether players can enter only by its identifier.
     pub is_private: bool,
     /// Digests of its tags.
@@ -246,6 +248,7 @@ impl NewLobby {
             max_players_party: party_size_max.map(|_| for_parties),
             party_size_max,
             idle_secs: mode.idle_seconds,
+            keep_secs: mode.keep_seconds,
             is_private: false,
             tag_digests,
         }

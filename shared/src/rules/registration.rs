@@ -172,7 +172,7 @@ impl Registration {
     }
 
     /// The server `key` as registered at `now` by the write `registration`, in the place of `seen`, if it
-    /// registered before. A start without a name becomes `unnamed`. It has no owner yet.
+    /// registered before. A start without a name becomes `unnamed`. It has no owner and no game yet.
     ///
     /// # Errors
     /// Region or ports that one start changes under live lobbies.
@@ -215,6 +215,7 @@ impl Registration {
         Ok(Server {
             server: key,
             start_id: self.start_id.or_else(|| same.and_then(|same| same.start_id.clone())).or(Some(unnamed)),
+            game_id: None,
             owner: None,
             started_at: same.map_or(now, |same| same.started_at),
             former_starts,

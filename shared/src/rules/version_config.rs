@@ -10,7 +10,7 @@ use crate::{
         ids::RegionId,
         latency::LATENCY_MS_MAX,
         seats::PARTY_SIZE_MAX,
-        version::{CaptchaConfig, GameModeConfig, Verification, VersionConfig},
+        version::{CaptchaConfig, GameModeConfig, KEEP_SECONDS_MAX, Verification, VersionConfig},
         version_secrets::{SECRETS_BYTES_MAX, VersionSecrets},
         violations::{Violations, listed},
     },
@@ -189,6 +189,7 @@ fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) 
     }
     bound("reservation_seconds", mode.reservation_seconds, 5, 600);
     bound("idle_seconds", mode.idle_seconds, 0, IDLE_SECONDS_MAX);
+    bound("keep_seconds", mode.keep_seconds, 0, KEEP_SECONDS_MAX);
     bound("pool_shards", mode.pool_shards, 1, POOL_SHARDS_MAX);
     if let Some(tolerance) = mode.latency_tolerance {
         bound("latency_tolerance", tolerance, 0, LATENCY_MS_MAX);
@@ -230,7 +231,7 @@ mod tests {
     fn each_violation_names_its_mode_and_field() {
         assert_eq!(violations(r#"{"game_modes": {}}"#), ["game_modes/too-few"]);
         let modes = r#"{"game_modes": {"a": {"regions": ["us"], "max_players": 257, "max_players_direct": 3,
-            "max_players_party": 0, "reservation_seconds": 4, "idle_seconds": 86401}, "b": {"regions": [], "max_players": 0},
+            "max_players_party": 0, "reservation_seconds": 4, "idle_seconds": 86401, "keep_seconds": 601}, "b": {"regions": [], "max_players": 0},
             "c": {"regions": ["eu", "eu"]}}}"#;
         assert_eq!(
             violations(modes),
@@ -241,6 +242,7 @@ mod tests {
                 "game_modes/a/max_players_party/too-low",
                 "game_modes/a/reservation_seconds/too-low",
                 "game_modes/a/idle_seconds/too-high",
+                "game_modes/a/keep_seconds/too-high",
                 "game_modes/b/regions/too-few",
                 "game_modes/b/max_players/too-low",
                 "game_modes/c/regions/duplicate",

@@ -26,7 +26,7 @@ pub(super) fn lobbies_of(holds: &[Hold]) -> Vec<LobbyId> {
 /// What became of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Its player connected, and may be there.
+    /// Its player connected, and may be there or come back.
     Connected,
     /// It stands for a seat that waits for its player, or its request may be about to take one.
     Waits,
@@ -51,7 +51,7 @@ impl Fate {
 /// What became of a hold until `now`, as far as `lobbies` show.
 pub(super) fn fate(hold: &Hold, lobbies: &[Lobby], now: Timestamp) -> Fate {
     let lobby = lobbies.iter().find(|lobby| lobby.lobby_id == hold.lobby_id);
-    let has_connected = lobby.is_some_and(|lobby| lobby.connected.contains_key(&hold.seat_id));
+    let has_connected = lobby.is_some_and(|lobby| lobby.has_connected(&hold.seat_id));
     match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
         SeatState::Held if has_connected => Fate::Connected,
         SeatState::Held => Fate::Waits,

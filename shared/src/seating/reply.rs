@@ -10,7 +10,7 @@ use crate::{
         lobby::Lobby,
         lobby_code::LobbyCode,
         seats::{Party, Seats},
-        token::{DevelopmentHost, PlayerSeat},
+        token::{DevelopmentHost, MockPlayer, PlayerSeat},
     },
     wire::{self, FindLobbyResponse, body::JsonBody, explanation::FindOutcome, party},
 };
@@ -88,6 +88,7 @@ pub(super) fn players(
         namespace_id: namespace_id.clone(),
         lobby_id: lobby_id.clone(),
         seat_id: seat_id.clone(),
+        generation: 0,
         client: client.clone(),
         membership: membership.clone(),
         data: party.data.get(nth).cloned().flatten(),
@@ -99,7 +100,7 @@ pub(super) fn players(
 /// created.
 ///
 /// # Errors
-/// [`Error::Bug`] never, unless the mock region here is misspelt.
+/// As [`mock_seats_of`].
 pub fn mock_seat(
     host: &DevelopmentHost,
     mut body: JsonBody<'_>,
@@ -107,20 +108,38 @@ pub fn mock_seat(
     keys: &TokenKeys,
     ambient: &Ambient,
 ) -> Result<FindLobbyResponse, Error> {
-    let region_id: RegionId =
-        "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
     // What no real lobby would take counts as absent.
     let party = party(&mut body).unwrap_or_default();
-    let data = |nth| party.data.get(nth).cloned().flatten();
-    let tokens = (0..)
-        .map(|nth| keys.issue_development_player(data(nth), ambient))
-        .take(party.size as usize)
-        .collect();
+    let player = |nth| MockPlayer {
+        token_id: ambient.uuid().into(),
+        generation: 0,
+        data: party.data.get(nth).cloned().flatten(),
+        host: host.clone(),
+    };
+    let players: Vec<_> = (0..party.size as usize).map(player).collect();
+    mock_seats_of(host, &players, code, keys, ambient)
+}
+
+/// The same for players who have a name.
+///
+/// # Errors
+/// [`Error::Bug`] never, unless the mock region here is misspelt.
+pub fn mock_seats_of(
+    host: &DevelopmentHost,
+    players: &[MockPlayer],
+    code: Option<LobbyCode>,
+    keys: &TokenKeys,
+    ambient: &Ambient,
+) -> Result<FindLobbyResponse, Error> {
+    let region_id: RegionId =
+        "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
+    let now = ambient.now();
+    let tokens = players.iter().map(|player| keys.issue_development_player(player, now));
     Ok(FindLobbyResponse::new(
         LobbyId::nil(),
         code,
         wire::Region { region_id, display_name: "Local".to_owned() },
         wire::ports_on(&host.hostname, &host.ports),
-        tokens,
+        tokens.collect(),
     ))
 }

@@ -598,14 +598,22 @@ impl Store {
         };
         let paths: Vec<String> =
             lapsed.iter().enumerate().map(|(n, seat)| format!("{}.#lapsed{n}", attribute(seat))).collect();
+        // Tokens go with their seats. The placeholder is short because the expression may have 4 KB.
+        let (tokens, unkept) = match lobby.generations {
+            Some(_) => ((0..lapsed.len()).map(|n| format!(", #tokens.#lapsed{n}")).collect(), ""),
+            None => (String::new(), " AND attribute_not_exists(#generations)"),
+        };
         let change = format!(
-            "SET #taken = #taken - :freed, #reserved.#seat = :until{}, #lapsed = :lapsed REMOVE {}",
+            "SET #taken = #taken - :freed, #reserved.#seat = :until{}, #lapsed = :lapsed REMOVE {}{tokens}",
             others(&claim.seats),
             paths.join(", ")
         );
         let still_lapsed: Vec<String> = paths.iter().map(|path| format!("{path} <= :now")).collect();
-        let condition =
-            format!("{} AND #taken < :limit AND {}", enterable(&claim.access), still_lapsed.join(" AND "));
+        let condition = format!(
+            "{} AND #taken < :limit AND {}{unkept}",
+            enterable(&claim.access),
+            still_lapsed.join(" AND ")
+        );
         let remembered = lobby.lapsed_with(lapsed).iter().map(|seat| text(seat.as_str())).collect();
         let write = self
             .claiming(claim, now)
@@ -614,6 +622,7 @@ impl Store {
             .with(":freed", number(i64::from(freed) - i64::from(seats)))
             .with(":limit", number(capacity.saturating_add(freed)))
             .with(":lapsed", AttributeValue::L(remembered));
+        let write = if tokens.is_empty() { write } else { write.name("#tokens", "generations") };
         let numbered = lapsed.iter().enumerate();
         numbered.fold(write, |write, (n, seat)| write.name(format!("#lapsed{n}"), seat.as_str()))
     }
@@ -650,10 +659,12 @@ pub(super) fn leave(
     } else {
         (", #joinable_from = #created_at", "attribute_exists(#joinable_from)")
     };
+    let (write, tokens) = as_seen(write, seen, seat);
+    let has_tokens = seen.is_some_and(|lobby| lobby.generations_of(seat).is_some());
+    let gone = if has_tokens { ", #generations.#seat" } else { "" };
     write
-        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}"))
-        .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight}"))
-        .name("#seat", seat.as_str())
+        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}{gone}"))
+        .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight} AND {tokens}"))
         .with(":now", number(now))
         .with(":start_limit", number(now.before(STARTING_MAX)))
 }
@@ -666,9 +677,20 @@ fn others(seats: &Seats) -> String {
 /// The condition that none of the other seats of a party is held.
 fn others_are_free(seats: &Seats) -> String {
     let is_free = |n| {
-        format!(" AND attribute_not_exists(#reserved.#member{n}) AND attribute_not_exists(#connected.#member{n})")
+        format!(
+            " AND attribute_not_exists(#reserved.#member{n}) AND attribute_not_exists(#connected.#member{n})"
+        )
     };
     (0..seats.others().len()).map(is_free).collect()
+}
+
+/// `write` of a seat, with the condition that its tokens are as `seen`.
+pub(super) fn as_seen(write: Write, seen: Option<&Lobby>, seat: &SeatId) -> (Write, &'static str) {
+    let write = write.name("#seat", seat.as_str());
+    match seen.and_then(|lobby| lobby.generations_of(seat)) {
+        Some(tokens) => (write.with(":seen", text(tokens.to_string())), "#generations.#seat = :seen"),
+        None => (write, "attribute_not_exists(#generations.#seat)"),
+    }
 }
 
 fn enterable(access: &Access) -> String {

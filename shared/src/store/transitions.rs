@@ -4,9 +4,10 @@
 //! carry their time (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), and no write
 //! from before that takes a seat. A server that gives up its lease records that on its lobbies (`freed_at`),
 //! so an earlier heartbeat gives them no lease again. A connect names its write, so a retry by the SDK is no
-//! second connect (I7).
+//! second connect (I7). What is done with a seat's tokens depends on their generations as they were seen,
+//! which never come back.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -14,15 +15,16 @@ use crate::{
     base::ambient::Timestamp,
     models::{
         errors::Error,
+        generations::{Generations, ShownSeat},
         ids::{LobbyId, SeatId, StartMark},
-        lifecycle::{CONNECTED_MAX, Illegal, Transition, TransitionState},
+        lifecycle::{Connect, Illegal, Transition, TransitionState},
         lobby::{Lobby, STARTING_MAX},
         server::Server,
     },
     store::{
         client::Store,
         items::{number, text},
-        lobbies::{ALIVE, leave},
+        lobbies::{ALIVE, as_seen, leave},
         writes::Write,
     },
 };
@@ -59,11 +61,14 @@ const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
 /// Writes of one transition, each based on the lobby that the last refused write returned. Only
 /// [`Transition::Ready`] can be outrun more than once or twice: by each seat taken meanwhile.
 const ATTEMPTS: usize = 32;
+/// Seats that one write keeps: each takes 85 bytes of its condition and 82 of its change, which may have 4 KB
+/// each.
+const KEPT_MAX: usize = 45;
 
 impl Store {
     /// Makes `transition`, or returns why the lobby does not allow it. One write unit for a lobby up to 1 KB,
     /// and two of the index when the lobby comes into or goes out of sight. One more for each wrong guess at
-    /// the lobby's state.
+    /// the lobby's state, or one read unit where it is read first.
     ///
     /// # Errors
     /// [`Error::Contention`] when others changed the lobby each time; [`Error::Unavailable`], [`Error::Bug`].
@@ -86,7 +91,7 @@ impl Store {
         transition: &Transition,
         now: Timestamp,
     ) -> Result<(TransitionOutcome, Option<Lobby>), Error> {
-        let mut seen = if *transition == Transition::Ready {
+        let mut seen = if transition.needs_look() {
             let Some(lobby) = self.lobby(lobby_id).await? else {
                 return Ok((TransitionOutcome::Missing, None));
             };
@@ -112,6 +117,46 @@ impl Store {
             }
         }
         Err(Error::Contention)
+    }
+
+    /// Keeps the seats of all players who are connected, each for `keep`, or else for the lobby's time.
+    /// Returns those that are not kept: of players who will not return, and all if that time is zero. A
+    /// player who connects meanwhile stays so.
+    ///
+    /// One read unit for each started 4 KB, and a write for each [`KEPT_MAX`] seats, at one unit for each
+    /// started KB, and two of the index where the lobby comes into sight earlier.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Contention`] when others changed the lobby
+    /// each time; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn keep_connected(
+        &self,
+        lobby_id: &LobbyId,
+        keep_for: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Vec<ShownSeat>, Error> {
+        let mut lobby = self.lobby(lobby_id).await?.ok_or(Error::LobbyNotFound)?;
+        let everyone = lobby.connected_by_token();
+        let mut attempts = 0..ATTEMPTS;
+        loop {
+            if lobby.is_over(now) {
+                return Err(Error::LobbyStopped);
+            }
+            let left = everyone.iter().filter(|seat| lobby.is_released_by(seat));
+            let left = left.map(|seat| (seat, lobby.kept_until(&seat.seat_id, keep_for, now)));
+            let (kept, freed): (Vec<_>, Vec<_>) = left.partition(|(_, until)| until.is_some());
+            let kept: Vec<_> =
+                kept.into_iter().filter_map(|(seat, until)| Some((&seat.seat_id, until?))).collect();
+            let Some(chunk) = kept.chunks(KEPT_MAX).next() else {
+                return Ok(freed.into_iter().map(|(seat, _)| seat.clone()).collect());
+            };
+            lobby = match self.update::<Lobby>(keep(self.on_lobby(lobby_id), &lobby, chunk, now)).await? {
+                Ok(lobby) => lobby,
+                Err(Some(lobby)) if attempts.next().is_some() => lobby,
+                Err(Some(_)) => return Err(Error::Contention),
+                Err(None) => return Err(Error::LobbyNotFound),
+            };
+        }
     }
 
     /// Extends the lease of a lobby of `server` to that of the server, as its heartbeat at `heartbeat_at` set
@@ -208,19 +253,144 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
             ))
             .with(":start_limit", number(now.before(STARTING_MAX)))
             .with(":start", start_text(start.as_ref())),
-        Transition::Connect(seat, id) => write
-            .change("SET #connected.#seat = :until, #connected_by = :write, #joined_at = if_not_exists(#joined_at, :now) REMOVE #reserved.#seat")
-            .when("#stage = :ready AND #reserved.#seat > :now")
-            .name("#seat", seat.as_str())
-            .with(":write", text(id.as_str()))
-            .with(":until", number(now + CONNECTED_MAX))
-            .with(":now", number(now)),
+        Transition::Connect(_)
+        | Transition::Leave(_)
+        | Transition::Disconnect(..)
+        | Transition::GiveUp(_)
+        | Transition::Rejoin(_) => change_seat(write, transition, seen, now),
+    }
+}
+
+/// The same of one of its seats.
+fn change_seat(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timestamp) -> Write {
+    match transition {
+        Transition::Connect(what) => connect(write, what, seen, now),
         Transition::Leave(seat) => {
             let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
             leave(write, seat, is_reserved, seen, now)
         }
-        Transition::GiveUp(seat) => leave(write, seat, true, seen, now),
+        Transition::Disconnect(ShownSeat { seat_id, .. }, given) => match seen {
+            None => {
+                let write = leave(write, seat_id, false, None, now);
+                if given.is_none() { write.also_when("attribute_not_exists(#keep_secs)") } else { write }
+            }
+            Some(lobby) => match lobby.kept_until(seat_id, *given, now) {
+                Some(until) => keep(write, lobby, &[(seat_id, until)], now),
+                None => leave(write, seat_id, lobby.reserved.contains_key(seat_id), seen, now),
+            },
+        },
+        Transition::GiveUp(ShownSeat { seat_id, .. }) => match seen {
+            Some(lobby) if lobby.connected.contains_key(seat_id) => {
+                change_tokens(write, lobby, seat_id, Generations::left, now)
+            }
+            _ => leave(write, seat_id, true, seen, now),
+        },
+        Transition::Rejoin(ShownSeat { seat_id, .. }) => match seen {
+            Some(lobby) => change_tokens(write, lobby, seat_id, Generations::renewed, now),
+            // Not without a look: a write without a change is not sent.
+            None => write,
+        },
+        // The others are of the whole lobby.
+        _ => write,
     }
+}
+
+/// The first token of a seat connects in one guess. A later one replaces a connection that its server has not
+/// reported as lost.
+fn connect(
+    write: Write,
+    Connect { seat: ShownSeat { seat_id, .. }, write: id, until }: &Connect,
+    seen: Option<&Lobby>,
+    now: Timestamp,
+) -> Write {
+    let (write, tokens) = as_seen(write, seen, seat_id);
+    let joined = seen.and_then(|lobby| lobby.generations_of(seat_id)).map(Generations::joined);
+    let next = if joined.is_some() { ", #generations.#seat = :next" } else { "" };
+    let write = write
+        .with(":write", text(id.as_str()))
+        .with(":now", number(now))
+        .with(":next", joined.map(|joined| text(joined.to_string())));
+    if seen.is_some_and(|lobby| lobby.connected.contains_key(seat_id)) {
+        return write
+            .change(format!("SET #connected_by = :write{next}"))
+            .when(format!("#stage = :ready AND #connected.#seat > :now AND {tokens}"));
+    }
+    let joined_at = "#joined_at = if_not_exists(#joined_at, :now)";
+    write
+        .change(format!(
+            "SET #connected.#seat = :until, #connected_by = :write, {joined_at}{next} REMOVE #reserved.#seat"
+        ))
+        .when(format!("#stage = :ready AND #reserved.#seat > :now AND {tokens}"))
+        .with(":until", number(*until))
+}
+
+/// Notes what `change` makes of the tokens of a seat whose player has connected.
+fn change_tokens(
+    write: Write,
+    lobby: &Lobby,
+    seat: &SeatId,
+    change: fn(Generations) -> Generations,
+    now: Timestamp,
+) -> Write {
+    let held = if lobby.connected.contains_key(seat) { "#connected" } else { "#reserved" };
+    let next = change(lobby.generations_of(seat).unwrap_or(Generations::FIRST));
+    let (write, tokens) = as_seen(write.with(":now", number(now)), Some(lobby), seat);
+    let held = format!("#stage = :ready AND {held}.#seat > :now");
+    if lobby.generations.is_some() {
+        let write = write.change("SET #generations.#seat = :next").when(format!("{held} AND {tokens}"));
+        return write.with(":next", text(next.to_string()));
+    }
+    // The map that is not there has no entries, but cannot get one either.
+    write
+        .change("SET #generations = :tokens")
+        .when(format!("{held} AND attribute_not_exists(#generations)"))
+        .with(":tokens", AttributeValue::M(HashMap::from([(seat.to_string(), text(next.to_string()))])))
+}
+
+/// Keeps connected seats of `lobby` for their players, each until the given time. Each then lapses like a
+/// reservation, so a find must not overlook the first of them to lapse.
+pub(super) fn keep(write: Write, lobby: &Lobby, kept: &[(&SeatId, Timestamp)], now: Timestamp) -> Write {
+    let first_token = || text(Generations::FIRST.to_string());
+    let lapse = kept.iter().map(|(_, until)| *until).fold(Timestamp::NEVER, Timestamp::min);
+    let is_early = lobby.joinable_from.is_some_and(|from| from > lapse);
+    let (mut set, sight) = if is_early {
+        (vec!["#joinable_from = :lapse".to_owned()], "#joinable_from > :lapse")
+    } else {
+        (Vec::new(), "(attribute_not_exists(#joinable_from) OR #joinable_from <= :lapse)")
+    };
+    let mut conditions = vec!["#stage = :ready".to_owned(), sight.to_owned()];
+    set.push("#vacated_at = :now".to_owned());
+    let mut write = write.with(":now", number(now)).with(":lapse", number(lapse));
+    if lobby.generations.is_none() {
+        let tokens = kept.iter().map(|(seat, _)| (seat.to_string(), first_token()));
+        write = write.with(":tokens", AttributeValue::M(tokens.collect()));
+        set.push("#generations = :tokens".to_owned());
+        conditions.push("attribute_not_exists(#generations)".to_owned());
+    }
+    let mut gone = Vec::new();
+    let mut has_first = false;
+    for (n, (seat, until)) in kept.iter().enumerate() {
+        write = write.name(format!("#kept{n}"), seat.as_str()).with(format!(":kept{n}"), number(*until));
+        set.push(format!("#reserved.#kept{n} = :kept{n}"));
+        gone.push(format!("#connected.#kept{n}"));
+        conditions.push(format!("#connected.#kept{n} > :now"));
+        match (&lobby.generations, lobby.generations_of(seat)) {
+            (None, _) => {}
+            (Some(_), None) => {
+                has_first = true;
+                set.push(format!("#generations.#kept{n} = :first"));
+                conditions.push(format!("attribute_not_exists(#generations.#kept{n})"));
+            }
+            (Some(_), Some(seen)) => {
+                write = write.with(format!(":kept{n}_tokens"), text(seen.to_string()));
+                conditions.push(format!("#generations.#kept{n} = :kept{n}_tokens"));
+            }
+        }
+    }
+    write
+        .change(format!("SET {} REMOVE {}", set.join(", "), gone.join(", ")))
+        .when(conditions.join(" AND "))
+        .with(":first", has_first.then(first_token))
 }
 
 /// All reservations restart at the same time, so none may be added or given up meanwhile.

@@ -82,6 +82,12 @@ impl Write {
         Self { condition: Some(condition.into()), ..self }
     }
 
+    /// Writes only if `clause` holds, too.
+    pub(super) fn also_when(self, clause: &str) -> Self {
+        let condition = self.condition.map(|condition| format!("{condition} AND {clause}"));
+        Self { condition: condition.or_else(|| Some(clause.to_owned())), ..self }
+    }
+
     /// Binds the placeholder to another attribute than that of its name.
     pub(super) fn name(mut self, placeholder: impl Into<String>, attribute: impl Into<String>) -> Self {
         self.names.insert(placeholder.into(), attribute.into());

@@ -16,6 +16,7 @@ use crate::{
         pool::Tags,
         publicity::Publicity,
         seats::PlayerDetails,
+        version::KEEP_SECONDS_MAX,
     },
     wire::{ports::PortSpec, values::null_as_default},
 };
@@ -52,7 +53,49 @@ pub struct ConnectPlayerResponse {
     pub player: Option<PlayerDetails>,
 }
 
-/// Request of players.disconnected and players.leave.
+/// Request of players.disconnected: of one player, or of every one of the lobby.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct DisconnectPlayerRequest {
+    /// The player token from the player's client.
+    #[serde(default)]
+    pub player_token: Option<String>,
+    /// Whether it is of every connected player of the lobby.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub everyone: bool,
+    /// For how long the seat is kept for its player, 0 to 600 seconds; the mode's when absent.
+    #[serde(default)]
+    pub keep_seconds: Option<u32>,
+}
+
+/// Who disconnected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disconnected {
+    /// The player with this token.
+    Player(String),
+    /// Every connected player of the lobby.
+    Everyone,
+}
+
+impl DisconnectPlayerRequest {
+    /// Who disconnected, and for how long the seat is kept, if the request says so.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`].
+    pub fn read(self) -> Result<(Disconnected, Option<Duration>), Error> {
+        let keep = self.keep_seconds.map(|secs| Duration::from_secs(secs.into()));
+        if self.keep_seconds.is_some_and(|secs| secs > KEEP_SECONDS_MAX) {
+            return Err(bad_body("keep_seconds", "at most 600 seconds are possible"));
+        }
+        match (self.player_token, self.everyone) {
+            (Some(token), false) => Ok((Disconnected::Player(token), keep)),
+            (None, true) => Ok((Disconnected::Everyone, keep)),
+            (None, false) => Err(bad_body(".", "missing field `player_token`")),
+            (Some(_), true) => Err(bad_body("everyone", "one player has a `player_token`: send either")),
+        }
+    }
+}
+
+/// Request of players.leave and players.rejoin.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PlayerRequest {
     /// The player token from the player's client.

@@ -1066,6 +1066,7 @@ const NOT_THE_CLIENTS = [
 	"POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server",
 	"PUT /matchmaker/lobbies/publicity",
 	"POST /matchmaker/players/leave",
+	"POST /matchmaker/players/rejoin",
 	"POST /matchmaker/players/remove",
 	"POST /matchmaker/servers/register",
 	"POST /matchmaker/servers/heartbeat",

@@ -43,7 +43,7 @@ impl LobbyHost {
     /// # Errors
     /// As the operation.
     pub async fn connect(&self, seat: &PlayerSeat, token: &str) -> Result<(), Error> {
-        self.lobbies.connect(&self.right(seat).await?, &self.auth.seat(token)?).await
+        self.lobbies.connect(&self.right(seat).await?, &self.auth.seat(token)?).await.map(|_replaced| ())
     }
 
     /// Disconnects the player of `seat`, who has `token`.
@@ -51,7 +51,7 @@ impl LobbyHost {
     /// # Errors
     /// As the operation.
     pub async fn disconnect(&self, seat: &PlayerSeat, token: &str) -> Result<(), Error> {
-        self.lobbies.disconnect(&self.right(seat).await?, &self.auth.seat(token)?).await
+        self.lobbies.disconnect(&self.right(seat).await?, &self.auth.seat(token)?, None).await
     }
 
     async fn right(&self, seat: &PlayerSeat) -> Result<LobbyRight, Error> {

@@ -25,10 +25,11 @@ use shared::{
         game::Region,
         ids::{GameId, GameMode, LobbyId, NamespaceId, RegionId, VersionId},
         lobby::Lobby,
+        player_data::PlayerData,
         pool::Pool,
         rights::{GameRight, NamespaceRight},
         server::Server,
-        token::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat},
+        token::{Claims, Credential, CredentialKind, DevelopmentHost, LobbyClaims, MockPlayer, PlayerSeat},
     },
     outside::endpoints::Outside,
     rules::origin::OriginHost,
@@ -367,6 +368,7 @@ impl TestGame {
             start_id: None,
             owner: None,
             started_at: now,
+            game_id: Some(self.game_id().clone()),
             former_starts: Vec::new(),
             is_clearing: false,
             region_id: region.parse().expect("a region"),
@@ -444,4 +446,9 @@ impl TestGame {
     pub async fn find(&self, stack: &TestStack, body: Value) -> Answer {
         stack.find_with(&self.public, body).await
     }
+}
+
+/// A player of a mock response, with what a client says of it.
+pub fn mock_player(host: DevelopmentHost, data: Option<PlayerData>, ambient: &Ambient) -> MockPlayer {
+    MockPlayer { token_id: ambient.uuid().into(), generation: 0, data, host }
 }

@@ -13,8 +13,13 @@ use shared::function::operation::Operation as _;
 use crate::artefacts::workspace;
 
 /// The operations that give seats, or that players call without a token of their namespace.
-const SEATS: [&str; 4] =
-    ["functions/find-lobby", "functions/join-lobby", "functions/create-lobby", "functions/leave-lobby"];
+const SEATS: [&str; 5] = [
+    "functions/find-lobby",
+    "functions/join-lobby",
+    "functions/create-lobby",
+    "functions/leave-lobby",
+    "functions/rejoin-player",
+];
 /// The operation that lists lobbies.
 const LISTS: [&str; 1] = ["functions/list-lobbies"];
 

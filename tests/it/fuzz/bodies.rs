@@ -188,6 +188,8 @@ fn is_refused_beyond_the_schema(operation: &Operation, body: &Value) -> bool {
         "heartbeat-server" => {
             body["cursor"].as_str().is_some_and(|cursor| cursor.parse::<LobbyCursor>().is_err())
         }
+        // Of one player or of everyone.
+        "disconnect-player" => body["player_token"].is_null() != (body["everyone"] == true),
         // Ports of a developer's machine need no host; one that is given all the same is read.
         "create-development-token" => {
             let ports = body["ports"].as_object().into_iter().flatten();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use harness::{Answer, TestStack, lobby_claims};
+use harness::{Answer, TestStack, lobby_claims, mock_player};
 use lambda_http::Body;
 use muster_local::{gateway::Handler, stack::TEMPLATE, template::Template};
 use proptest::{
@@ -287,7 +287,9 @@ impl Service {
                 &Credential::fresh(game_id, &namespace_id(), &ambient),
                 development_host(),
             ),
-            "MOCK_TOKEN" => keys.issue_development_player(None, &ambient),
+            "MOCK_TOKEN" => {
+                keys.issue_development_player(&mock_player(development_host(), None, &ambient), ambient.now())
+            }
             // Where lobbies are placed.
             "HOME" | "OTHER_HOME" => {
                 let region_id = if name == "HOME" { "fra" } else { "nyc" };

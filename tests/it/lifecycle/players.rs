@@ -327,7 +327,7 @@ async fn a_player_is_described_to_the_lobby_server_that_asks_and_to_no_other() {
         let body = json!({ "player_token": token(seat), "details": details });
         game.host(&stack, &lobby, CONNECTED, body).await
     };
-    let described = json!({ "player_id": stack.seat(&seat).seat_id, "player_data": data });
+    let described = json!({ "player_id": stack.seat(&seat).seat_id, "generation": 0, "player_data": data });
     assert_eq!(connect(&seat, true.into()).await.expect_ok().body, described);
     let again = connect(&seat, true.into()).await;
     assert_eq!(again.refusal(), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"));
@@ -337,7 +337,7 @@ async fn a_player_is_described_to_the_lobby_server_that_asks_and_to_no_other() {
         assert_eq!(again.refusal(), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"));
         assert_eq!(again.body.get("metadata"), None);
     }
-    let without = json!({ "player_id": stack.seat(&plain).seat_id });
+    let without = json!({ "player_id": stack.seat(&plain).seat_id, "generation": 0 });
     assert_eq!(connect(&plain, true.into()).await.expect_ok().body, without);
     assert_ne!(without["player_id"], described["player_id"]);
     let third = find(&stack, &game).await.expect_ok();

@@ -172,6 +172,7 @@ async fn no_player_connects_before_the_lobby_is_ready() {
             namespace_id: game.namespace_id().clone(),
             lobby_id,
             seat_id,
+            generation: 0,
             client: None,
             membership: None,
             data: None,

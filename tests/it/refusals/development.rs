@@ -20,7 +20,7 @@ use shared::{
 
 use super::{
     operation::Operation,
-    scene::{Scene, player_token},
+    scene::{Scene, development_host, player_token},
 };
 
 /// A development token for `play.test` whose ports are on other hosts.
@@ -112,7 +112,9 @@ async fn a_mock_player_has_the_data_that_a_real_one_would_have() {
     let development = &stack.demo().tokens.development;
     let text = r#"{ "name": "Ada", "level": 1.50 }"#;
     let too_large = format!(r#""{}""#, "x".repeat(511));
-    for (data, answered) in [(text, format!(r#","player_data":{text}}}"#)), (&*too_large, "\"}".to_owned())] {
+    for (data, answered) in
+        [(text, format!(r#","player_data":{text}}}"#)), (&*too_large, "\"generation\":0}".to_owned())]
+    {
         for operation in ["find", "join", "create"] {
             let path = format!("/matchmaker/lobbies/{operation}");
             let body = format!(r#"{{"player_data":{data}}}"#);
@@ -169,7 +171,7 @@ async fn each_matchmaker_operation_has_its_mock() {
         panic!("no mock player");
     };
     let mut mocks = BTreeMap::from([
-        ("/matchmaker/players/connected", json!(player)),
+        ("/matchmaker/players/connected", json!(player.details())),
         ("/matchmaker/lobbies/list", json!({ "game_modes": [], "regions": [], "lobbies": [] })),
         ("/matchmaker/lobbies/{lobby_id}/state", nothing.clone()),
         ("/matchmaker/players/statistics", json!({ "player_count": 0, "game_modes": {} })),
@@ -272,7 +274,10 @@ async fn a_developers_lobby_server_can_check_a_player_of_a_mock() {
     let scene = Scene::on(&stack).await;
     let found = stack.find_with(&scene.tokens.development, json!({})).await.expect_ok();
     let mock_player = player_token(&found);
-    let forged = TokenKeys::new(&[7; 32], None).unwrap().issue_development_player(None, &stack.ambient());
+    let ambient = stack.ambient();
+    let forged = TokenKeys::new(&[7; 32], None).unwrap();
+    let forged = forged
+        .issue_development_player(&harness::mock_player(development_host(), None, &ambient), ambient.now());
     let bad_body = (400, "API_BAD_BODY");
     for operation in of_players() {
         for shown in [&mock_player, &scene.mock_player, &mock_player] {

@@ -249,6 +249,7 @@ async fn a_shown_token_or_password_is_never_repeated() {
         ("/players/disconnected", "player_token", json!({})),
         ("/players/remove", "player_token", json!({})),
         ("/players/leave", "player_token", json!({})),
+        ("/players/rejoin", "player_token", json!({})),
     ] {
         for value in [json!(secret), json!([secret]), json!({ secret: secret })] {
             let mut body = fields.clone();

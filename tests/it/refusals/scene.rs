@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::{Answer, TestStack};
+use harness::{Answer, TestStack, mock_player};
 use http::Method;
 use serde_json::{Value, json};
 use shared::models::{
@@ -116,7 +116,10 @@ impl<'a> Scene<'a> {
             lobby_id,
             creator: player_token(&created),
             player: player_token(&joined),
-            mock_player: stack.stack.keys().issue_development_player(None, &ambient),
+            mock_player: stack
+                .stack
+                .keys()
+                .issue_development_player(&mock_player(development_host(), None, &ambient), ambient.now()),
             server_id,
             fresh_name: format!("name-{}", ambient.uuid()),
             tokens: Tokens { lobby, ..tokens },

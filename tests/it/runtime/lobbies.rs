@@ -191,6 +191,14 @@ async fn remove_player_frees_the_seat_and_keeps_the_player_out() {
 }
 
 #[tokio::test]
+async fn rejoin_player_brings_a_player_back_to_the_same_seat() {
+    let deployment = Deployment::start().await;
+    let (example, body) = deployment.succeed("rejoin-player").await;
+    assert_eq!(seat(&deployment, &body), example.player);
+    assert_eq!(body["lobby"]["region"]["display_name"], "Frankfurt");
+}
+
+#[tokio::test]
 async fn leave_lobby_frees_the_seat_of_a_player_on_the_way() {
     let deployment = Deployment::start().await;
     let (example, body) = deployment.succeed("leave-lobby").await;

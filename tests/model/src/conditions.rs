@@ -61,6 +61,9 @@ writes! {
     TakeOverSeat: Lobbies "#taken = #taken - :freed" "take over a lapsed seat",
     Leave: Lobbies "#taken = #taken - :one" "leave",
     Connect: Lobbies "#connected.#seat = :until" "connect",
+    Replace: Lobbies "#connected_by = :write" "replace a connection",
+    Keep: Lobbies "#reserved.#kept" "keep a seat",
+    ChangeTokens: Lobbies "SET #generations" "change a seat's tokens",
     Ready: Lobbies "#stage = :ready" "become ready",
     End: Lobbies "#stage = :ended" "end",
     Drain: Lobbies "#is_draining = :true" "drain",
@@ -180,7 +183,7 @@ pub(super) fn normalized(clause: &str) -> String {
 }
 
 /// Placeholders that may occur several times in a condition, each with a number.
-const NUMBERED: [&str; 3] = ["lapsed", "#member", ":tag"];
+const NUMBERED: [&str; 4] = ["lapsed", "kept", "#member", ":tag"];
 
 const ENTERABLE: [&str; 5] = [
     "#stage <> :ended",
@@ -207,6 +210,8 @@ pub const NO_PLACE: &str = "(#used >= #capacity OR attribute_exists(#is_clearing
 pub const CLAIM: &str = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
 /// That no later search was in vain.
 pub const LATEST: &str = "attribute_not_exists(#found_at) OR #found_at < :at";
+/// That a seat's tokens are as they were seen.
+const TOKENS: [&str; 2] = ["attribute_not_exists(#generations.#seat)", "#generations.#seat = :seen"];
 const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at > :start_limit)"];
 
 /// Every condition of every write of matchmaking.
@@ -227,7 +232,14 @@ pub fn all() -> Vec<Condition> {
             &[
                 &ENTERABLE,
                 &FINDABLE,
-                &["#taken <= :room", "#max_players_party = :capacity", "#taken = :last", UNVACATED],
+                &[
+                    "attribute_not_exists(#reserved.#member)",
+                    "attribute_not_exists(#connected.#member)",
+                    "#taken <= :room",
+                    "#max_players_party = :capacity",
+                    "#taken = :last",
+                    UNVACATED,
+                ],
             ],
         ),
         (
@@ -235,7 +247,12 @@ pub fn all() -> Vec<Condition> {
             &[
                 &ENTERABLE,
                 &FINDABLE,
-                &["#taken < :limit", "#reserved.#lapsed <= :now", "#connected.#lapsed <= :now"],
+                &[
+                    "#taken < :limit",
+                    "#reserved.#lapsed <= :now",
+                    "#connected.#lapsed <= :now",
+                    "attribute_not_exists(#generations)",
+                ],
             ],
         ),
         (
@@ -247,10 +264,37 @@ pub fn all() -> Vec<Condition> {
                     "attribute_exists(#connected.#seat)",
                     "attribute_exists(#joinable_from)",
                     "attribute_not_exists(#joinable_from)",
+                    "attribute_not_exists(#keep_secs)",
                 ],
+                &TOKENS,
             ],
         ),
-        (Write::Connect, &[&["#stage = :ready", "#reserved.#seat > :now"]]),
+        (Write::Connect, &[&["#stage = :ready", "#reserved.#seat > :now"], &TOKENS]),
+        (Write::Replace, &[&["#stage = :ready", "#connected.#seat > :now", "#generations.#seat = :seen"]]),
+        (
+            Write::Keep,
+            &[&[
+                "#stage = :ready",
+                "#joinable_from > :lapse",
+                "(attribute_not_exists(#joinable_from) OR #joinable_from <= :lapse)",
+                "#connected.#kept > :now",
+                "attribute_not_exists(#generations)",
+                "attribute_not_exists(#generations.#kept)",
+                "#generations.#kept = :kept_tokens",
+            ]],
+        ),
+        (
+            Write::ChangeTokens,
+            &[
+                &[
+                    "#stage = :ready",
+                    "#connected.#seat > :now",
+                    "#reserved.#seat > :now",
+                    "attribute_not_exists(#generations)",
+                ],
+                &TOKENS,
+            ],
+        ),
         (
             Write::Ready,
             &[&[

@@ -4,7 +4,7 @@ use super::{
     ACTORS, State,
     history::History,
     programs::{Actor, Role},
-    tables::{EPOCH, Head, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage},
+    tables::{EPOCH, Head, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage, Tokens},
 };
 
 /// A small world and who acts in it.
@@ -31,6 +31,7 @@ const RULES: Rules = Rules {
     starting_max: 2,
     connected_max: 3,
     idle: 0,
+    keep: 0,
     cap: 2,
     ticks: 3,
     rounds: 2,
@@ -61,6 +62,9 @@ const SERVER: Server = Server {
     expires: false,
 };
 
+/// No tokens but the first, whose player did not come back.
+const NONE: Tokens = Tokens::none();
+
 /// Open and empty, of the first server.
 const LOBBY: Lobby = Lobby {
     stage: Stage::Ready,
@@ -78,6 +82,8 @@ const LOBBY: Lobby = Lobby {
     taken: 0,
     reserved: [0; SEATS],
     connected: [0; SEATS],
+    has_tokens: false,
+    tokens: [NONE; SEATS],
     vacated_at: 0,
     lapsed: 0,
     // By a write of nobody here: the idle time of a lobby counts once a player connected.
@@ -92,6 +98,10 @@ const ONE: Server = SERVER;
 const NEW: Server = Server { used: 0, allotted: 0, cap_checked: 0, ..SERVER };
 /// Not ready yet.
 const STARTING: Lobby = Lobby { stage: Stage::Starting, ..LOBBY };
+
+/// Its last player came back once.
+const CAME_BACK: Lobby =
+    Lobby { has_tokens: true, tokens: [NONE, NONE, NONE, Tokens::new(1, 1, false), NONE], ..LOBBY };
 
 const FIND: Role = Role::Find { may_create: true };
 const LOOK: Role = Role::Find { may_create: false };
@@ -156,7 +166,12 @@ pub fn all() -> Vec<Configuration> {
             rules: Rules { late: 1, ticks: 4, ..RULES },
             servers: &[ONE],
             lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
-            roles: &[LOOK, Role::Connect { seat: 3 }, Role::Connect { seat: 3 }, Role::Leave { seat: 3 }],
+            roles: &[
+                LOOK,
+                Role::Connect { seat: 3, token: 0 },
+                Role::Connect { seat: 3, token: 0 },
+                Role::Leave { seat: 3 },
+            ],
             ..base
         },
         Configuration {
@@ -164,7 +179,12 @@ pub fn all() -> Vec<Configuration> {
             rules: Rules { late: 1, ticks: 3, ..RULES },
             servers: &[ONE],
             lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
-            roles: &[LOOK, Role::Connect { seat: 0 }, Role::Leave { seat: 0 }, Role::Leave { seat: 3 }],
+            roles: &[
+                LOOK,
+                Role::Connect { seat: 0, token: 0 },
+                Role::Leave { seat: 0 },
+                Role::Leave { seat: 3 },
+            ],
             ..base
         },
         Configuration {
@@ -172,7 +192,12 @@ pub fn all() -> Vec<Configuration> {
             rules: Rules { late: 1, ticks: 4, ..RULES },
             servers: &[ONE],
             lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
-            roles: &[LOOK, Role::Connect { seat: 3 }, Role::GiveUp { seat: 3 }, Role::Leave { seat: 3 }],
+            roles: &[
+                LOOK,
+                Role::Connect { seat: 3, token: 0 },
+                Role::GiveUp { seat: 3, token: 0 },
+                Role::Leave { seat: 3 },
+            ],
             ..base
         },
         Configuration {
@@ -188,7 +213,151 @@ pub fn all() -> Vec<Configuration> {
                     ..LOBBY
                 },
             )],
-            roles: &[LOOK, LOOK, Role::GiveUp { seat: 2 }, Role::GiveUp { seat: 3 }],
+            roles: &[LOOK, LOOK, Role::GiveUp { seat: 2, token: 0 }, Role::GiveUp { seat: 3, token: 0 }],
+            ..base
+        },
+        Configuration {
+            name: "a player's seat is kept",
+            rules: Rules { late: 1, ticks: 3, keep: 2, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
+            roles: &[
+                Role::Connect { seat: 3, token: 0 },
+                Role::Disconnect { seat: 3, token: 0 },
+                Role::Rejoin { seat: 3 },
+                Role::Connect { seat: 3, token: 1 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a connected player comes back twice",
+            rules: Rules { late: 1, ticks: 2, keep: 1, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], ..LOBBY })],
+            roles: &[
+                Role::Rejoin { seat: 3 },
+                Role::Rejoin { seat: 3 },
+                Role::Connect { seat: 3, token: 1 },
+                Role::Disconnect { seat: 3, token: 0 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a player who came back comes back",
+            rules: Rules { late: 1, ticks: 2, keep: 1, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], ..CAME_BACK })],
+            roles: &[
+                Role::Rejoin { seat: 3 },
+                Role::Connect { seat: 3, token: 2 },
+                Role::Disconnect { seat: 3, token: 1 },
+                Role::Leave { seat: 3 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a connected player leaves",
+            rules: Rules { late: 1, ticks: 2, keep: 1, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], ..LOBBY })],
+            roles: &[
+                Role::GiveUp { seat: 3, token: 0 },
+                Role::Disconnect { seat: 3, token: 0 },
+                Role::Rejoin { seat: 3 },
+                Role::Connect { seat: 3, token: 1 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a connected player leaves with either token",
+            rules: Rules { late: 1, ticks: 1, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], ..LOBBY })],
+            roles: &[
+                Role::GiveUp { seat: 3, token: 0 },
+                Role::Rejoin { seat: 3 },
+                Role::GiveUp { seat: 3, token: 1 },
+                Role::Connect { seat: 3, token: 1 },
+                Role::Disconnect { seat: 3, token: 0 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a kept seat of a full lobby",
+            rules: Rules { late: 1, ticks: 3, keep: 1, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    taken: 2,
+                    connected: [0, 0, EPOCH + 9, EPOCH + 9, 0],
+                    joinable_from: EPOCH + 9,
+                    ..LOBBY
+                },
+            )],
+            roles: &[
+                LOOK,
+                Role::Disconnect { seat: 3, token: 0 },
+                Role::Rejoin { seat: 3 },
+                Role::Connect { seat: 3, token: 1 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a seat is kept in a lobby that fills",
+            rules: Rules { late: 1, ticks: 3, keep: 2, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    taken: 2,
+                    reserved: [0, 0, EPOCH + 2, 0, 0],
+                    connected: [0, 0, 0, EPOCH + 9, 0],
+                    joinable_from: EPOCH + 2,
+                    ..LOBBY
+                },
+            )],
+            roles: &[
+                LOOK,
+                Role::Disconnect { seat: 3, token: 0 },
+                Role::Connect { seat: 2, token: 0 },
+                Role::Disconnect { seat: 2, token: 0 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a seat is kept in a lobby that closes and ends",
+            rules: Rules { late: 1, ticks: 1, keep: 1, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    taken: 2,
+                    connected: [0, 0, EPOCH + 9, EPOCH + 9, 0],
+                    joinable_from: EPOCH + 9,
+                    ..CAME_BACK
+                },
+            )],
+            roles: &[
+                Role::Disconnect { seat: 3, token: 1 },
+                Role::Disconnect { seat: 2, token: 0 },
+                Role::Close { lobby: 4 },
+                Role::Reopen { lobby: 4 },
+                Role::End { lobby: 4 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a player comes back to a lobby that ends",
+            rules: Rules { late: 1, ticks: 2, keep: 1, connected_max: 9, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], ..LOBBY })],
+            roles: &[
+                Role::Rejoin { seat: 3 },
+                Role::Connect { seat: 3, token: 1 },
+                Role::Disconnect { seat: 3, token: 0 },
+                Role::End { lobby: 4 },
+            ],
             ..base
         },
         Configuration {
@@ -205,7 +374,7 @@ pub fn all() -> Vec<Configuration> {
                     ..LOBBY
                 },
             )],
-            roles: &[LOOK, LOOK, Role::Connect { seat: 2 }, Role::Leave { seat: 3 }],
+            roles: &[LOOK, LOOK, Role::Connect { seat: 2, token: 0 }, Role::Leave { seat: 3 }],
             ..base
         },
         Configuration {
@@ -287,7 +456,7 @@ pub fn all() -> Vec<Configuration> {
                 LOOK,
                 Role::End { lobby: 4 },
                 Role::Reopen { lobby: 4 },
-                Role::Connect { seat: 2 },
+                Role::Connect { seat: 2, token: 0 },
                 Role::Leave { seat: 2 },
             ],
             ..base
@@ -305,7 +474,12 @@ pub fn all() -> Vec<Configuration> {
             rules: Rules { late: 1, ticks: 3, ..RULES },
             servers: &[ONE],
             lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], idle: 0, ..STARTING })],
-            roles: &[LOOK, Role::Ready { lobby: 4 }, Role::Connect { seat: 2 }, Role::Leave { seat: 2 }],
+            roles: &[
+                LOOK,
+                Role::Ready { lobby: 4 },
+                Role::Connect { seat: 2, token: 0 },
+                Role::Leave { seat: 2 },
+            ],
             ..base
         },
         Configuration {
@@ -566,7 +740,7 @@ pub fn all() -> Vec<Configuration> {
             rules: Rules { ticks: 2, cap: 1, ..RULES },
             servers: &[Server { capacity: 1, free_from: NEVER, ..ONE }],
             lobbies: &[(4, Lobby { idle: 0, ..LOBBY })],
-            roles: &[FIND, LOOK, Role::Connect { seat: 1 }],
+            roles: &[FIND, LOOK, Role::Connect { seat: 1, token: 0 }],
             ..base
         },
         Configuration {
@@ -622,7 +796,7 @@ pub fn all() -> Vec<Configuration> {
             rules: Rules { ticks: 3, connected_max: 6, ..RULES },
             servers: &[ONE],
             lobbies: &[(4, Lobby { taken: 2, connected: [0, 0, EPOCH + 6, EPOCH + 6, 0], ..LOBBY })],
-            roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0 }],
+            roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0, token: 0 }],
             ..base
         },
         Configuration {
@@ -638,7 +812,7 @@ pub fn all() -> Vec<Configuration> {
                     ..LOBBY
                 },
             )],
-            roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0 }],
+            roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0, token: 0 }],
             ..base
         },
         Configuration {
@@ -746,7 +920,7 @@ fn parties() -> Vec<Configuration> {
                     ..ROOMY
                 },
             )],
-            roles: &[LOOK, LOOK, Role::GiveUp { seat: 2 }, Role::Leave { seat: 3 }],
+            roles: &[LOOK, LOOK, Role::GiveUp { seat: 2, token: 0 }, Role::Leave { seat: 3 }],
             ..base
         },
         Configuration {
@@ -756,11 +930,30 @@ fn parties() -> Vec<Configuration> {
             lobbies: &[(4, Lobby { max_party: 4, ..ROOMY })],
             roles: &[
                 LOOK,
-                Role::Connect { seat: 0 },
-                Role::Connect { seat: 2 },
+                Role::Connect { seat: 0, token: 0 },
+                Role::Connect { seat: 2, token: 0 },
                 Role::Leave { seat: 0 },
                 Role::Leave { seat: 2 },
             ],
+            ..base
+        },
+        Configuration {
+            name: "a party sent twice, whose first seat is taken over",
+            rules: Rules { late: 1, ..OF_FOUR },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby { taken: 2, reserved: [0, 0, 0, EPOCH + 1, EPOCH + 1], max_party: 4, ..ROOMY },
+            )],
+            roles: &[LOOK, LOOK, Role::Connect { seat: 2, token: 0 }],
+            ..base
+        },
+        Configuration {
+            name: "a party sent twice, beside a leave on its way for long",
+            rules: Rules { late: 1, ..OF_FOUR },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], max_party: 4, ..ROOMY })],
+            roles: &[LOOK, Role::Leave { seat: 0 }, Role::Leave { seat: 3 }],
             ..base
         },
         Configuration {
@@ -878,34 +1071,6 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
                 ..base
             },
             "an index that lags for as long as a burst goes on, and a find that takes its time between look and election",
-        ),
-        (
-            Configuration {
-                name: "a party sent twice, whose first seat is taken over",
-                rules: Rules { late: 1, ..OF_FOUR },
-                servers: &[ONE],
-                lobbies: &[(
-                    4,
-                    Lobby { taken: 2, reserved: [0, 0, 0, EPOCH + 1, EPOCH + 1], max_party: 4, ..ROOMY },
-                )],
-                roles: &[LOOK, LOOK, Role::Connect { seat: 2 }],
-                ..base
-            },
-            "a copy of a party's write that arrives once its first seat lapsed and was taken over takes both again, although the other player is connected",
-        ),
-        (
-            Configuration {
-                name: "a party sent twice, beside a leave on its way for long",
-                rules: Rules { late: 1, ..OF_FOUR },
-                servers: &[ONE],
-                lobbies: &[(
-                    4,
-                    Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], max_party: 4, ..ROOMY },
-                )],
-                roles: &[LOOK, Role::Leave { seat: 0 }, Role::Leave { seat: 3 }],
-                ..base
-            },
-            "a leave that was sent before a party's write, and arrives after one of its players left, sets back when the lobby was left last: a copy of that write takes both seats again",
         ),
     ]
 }

@@ -4,7 +4,9 @@
 use std::iter::once;
 
 use super::{
-    tables::{Access, EndCause, LOBBIES, Lobby, Mate, NEVER, Rules, SEATS, SERVERS, Server, Stage, first},
+    tables::{
+        Access, EndCause, LOBBIES, Lobby, Mate, NEVER, Rules, SEATS, SERVERS, Server, Stage, Tokens, first,
+    },
     writes::Creation,
 };
 
@@ -61,7 +63,12 @@ pub(super) struct SeatHistory {
     pub(super) state: Seat,
     pub(super) lobby: u8,
     until: u8,
-    connects: u8,
+    /// The tokens that were issued after the first.
+    pub(super) newest: u8,
+    /// The number of the token that connected last, and 1.
+    connected: u8,
+    /// Whether its player left while connected, with the newest token.
+    is_leaving: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -89,6 +96,10 @@ impl LobbyHistory {
 }
 
 impl SeatHistory {
+    const fn reserved(at: usize, until: u8) -> Self {
+        Self { state: Seat::Reserved, lobby: at as u8, until, newest: 0, connected: 0, is_leaving: false }
+    }
+
     pub(super) fn is_held_in(&self, lobby: usize) -> bool {
         matches!(self.state, Seat::Reserved | Seat::Connected) && usize::from(self.lobby) == lobby
     }
@@ -118,8 +129,16 @@ impl History {
         for seat in 0..SEATS {
             let seats = [(Seat::Reserved, item.reserved[seat]), (Seat::Connected, item.connected[seat])];
             if let Some((state, until)) = seats.into_iter().find(|(_, until)| *until > 0) {
-                let connects = u8::from(state == Seat::Connected);
-                self.seats[seat] = SeatHistory { state, lobby: at as u8, until, connects };
+                let tokens = item.tokens[seat];
+                let has_connected = state == Seat::Connected || tokens.are_there();
+                self.seats[seat] = SeatHistory {
+                    state,
+                    lobby: at as u8,
+                    until,
+                    newest: tokens.newest(),
+                    connected: if has_connected { tokens.connected() + 1 } else { 0 },
+                    is_leaving: tokens.is_leaving(),
+                };
             }
         }
     }
@@ -154,7 +173,7 @@ impl History {
         broken(item.entries() > rules.max_direct.max(of_party), 1, "a seat beyond the capacity")?;
         broken(held > 0, 1, "one find holds two seats")?;
         for seat in seats() {
-            self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+            self.seats[seat] = SeatHistory::reserved(at, until);
         }
         Ok(())
     }
@@ -213,23 +232,75 @@ impl History {
         broken(lobby.has_ended, 10, "an ended lobby drains")
     }
 
-    pub(super) fn connected(&mut self, at: usize, seat: usize, until: u8, now: u8) -> Result<(), Broken> {
+    pub(super) fn connected(
+        &mut self,
+        at: usize,
+        seat: usize,
+        token: u8,
+        until: u8,
+        now: u8,
+    ) -> Result<(), Broken> {
         let lobby = &self.lobbies[at];
         let held = &mut self.seats[seat];
-        broken(held.connects > 0, 7, "a player connected twice")?;
+        broken(held.connected > token, 7, "a player connected twice, or with a token before the last")?;
+        broken(held.newest != token, 7, "a player connected with an older token than the newest")?;
+        broken(held.is_leaving, 7, "a player connected with a token that was left with")?;
         broken(lobby.has_ended, 7, "a player connected after the end")?;
         broken(!lobby.was_ready, 7, "a player connected before the lobby was ready")?;
         broken(!held.is_held_in(at) || held.until <= now, 7, "a player connected too late")?;
-        *held = SeatHistory { state: Seat::Connected, until, connects: held.connects + 1, ..*held };
+        *held = SeatHistory { state: Seat::Connected, until, connected: token + 1, ..*held };
         Ok(())
     }
 
-    pub(super) fn left(&mut self, at: usize, seat: usize, now: u8) -> Result<(), Broken> {
+    /// `by` is the token of the player who left, if that counts.
+    pub(super) fn left(
+        &mut self,
+        rules: &Rules,
+        at: usize,
+        seat: usize,
+        by: Option<u8>,
+        now: u8,
+    ) -> Result<(), Broken> {
         broken(self.lobbies[at].has_ended, 10, "an ended lobby was left")?;
         self.lobbies[at].left_at = now;
-        if self.seats[seat].is_held_in(at) {
-            self.seats[seat].state = Seat::Left;
+        let held = &mut self.seats[seat];
+        if held.is_held_in(at) {
+            let is_there = held.state == Seat::Connected && held.until > now;
+            let is_others = by.is_some_and(|token| token + 1 != held.connected);
+            broken(is_there && is_others, 4, "the seat of a player who is there was given up")?;
+            let is_kept_for = rules.keep > 0 || held.newest >= held.connected;
+            let is_lost = is_there && is_kept_for && !held.is_leaving && by.is_some();
+            broken(is_lost, 4, "the seat of a player who may come back was given up")?;
+            held.state = Seat::Left;
         }
+        Ok(())
+    }
+
+    /// The player who has `token` disconnected, and the seat is kept.
+    pub(super) fn kept(&mut self, at: usize, seat: usize, token: u8, until: u8) -> Result<(), Broken> {
+        broken(self.lobbies[at].has_ended, 10, "an ended lobby keeps a seat")?;
+        let held = &mut self.seats[seat];
+        let is_there = held.is_held_in(at) && held.state == Seat::Connected;
+        broken(!is_there, 4, "a seat is kept in which nobody was")?;
+        broken(token + 1 != held.connected, 4, "the seat of a player who is there was given up")?;
+        broken(held.is_leaving, 4, "a seat is kept for a player who will not return")?;
+        (held.state, held.until) = (Seat::Reserved, until);
+        Ok(())
+    }
+
+    /// Another token was issued, or its player left with the newest.
+    pub(super) fn tokens_changed(
+        &mut self,
+        at: usize,
+        seat: usize,
+        next: Tokens,
+        now: u8,
+    ) -> Result<(), Broken> {
+        broken(self.lobbies[at].has_ended, 10, "an ended lobby issues tokens")?;
+        let held = &mut self.seats[seat];
+        broken(!held.is_held_in(at) || held.until <= now, 7, "a token for a seat that is not held")?;
+        broken(next.newest() < held.newest, 7, "a token was forgotten")?;
+        (held.newest, held.is_leaving) = (next.newest(), next.is_leaving());
         Ok(())
     }
 
@@ -269,7 +340,7 @@ impl History {
             EndCause::NeverReady => broken(lobby.was_ready, 4, "a ready lobby ended as if it had never been"),
             EndCause::Unused => {
                 let seats = self.seats.iter();
-                let is_used = seats.into_iter().any(|seat| seat.is_held_in(at) && seat.connects > 0);
+                let is_used = seats.into_iter().any(|seat| seat.is_held_in(at) && seat.connected > 0);
                 broken(is_used, 4, "a lobby made room with a player in it")
             }
             EndCause::Idle => {
@@ -312,7 +383,7 @@ impl History {
         broken(item.entries() > rules.max_players.max(of_party), 1, "a seat beyond the capacity")?;
         for seat in once(seat).chain(mate) {
             broken(item.reserved[seat] != until, 13, "a party was seated in part")?;
-            self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+            self.seats[seat] = SeatHistory::reserved(at, until);
         }
         Ok(())
     }

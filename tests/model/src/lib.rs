@@ -143,7 +143,7 @@ pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcom
     let began = Instant::now();
     let name = configuration.name;
     let model =
-        Checked { configuration, without: without.map_or(Bits::default(), bit), seen: Seen::default() };
+        Checked { configuration, without: without.map_or_else(Bits::default, bit), seen: Seen::default() };
     let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let found = checker.discoveries().into_iter().map(|(invariant, path)| (path.into_vec(), invariant));
     // Several may be found before the checker stops: the same one every time.

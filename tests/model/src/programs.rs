@@ -3,10 +3,13 @@
 use super::{
     State,
     tables::{
-        Access, Availability, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules, SERVERS,
-        Server, Stage, first,
+        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules,
+        SERVERS, Server, Stage, first,
     },
-    writes::{Claim, Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, SeenLapsed, Sent, Store, note},
+    writes::{
+        Claim, Creation, LEFT_AT_REGISTRATION, Left, Outcome, Part, SeenIdle, SeenLapsed, SeenSeat, Sent,
+        Store, note,
+    },
 };
 
 /// Of a sweep that grants none.
@@ -27,21 +30,64 @@ const PASSES_MAX: u8 = 2;
 /// What an actor is there for. Its find's seat and its own lobby have the number of the actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    Find { may_create: bool },
-    Join { lobby: usize },
-    Create { is_private: bool },
-    Ready { lobby: usize },
-    Close { lobby: usize },
-    Reopen { lobby: usize },
-    MakePrivate { lobby: usize },
-    MakePublic { lobby: usize },
-    End { lobby: usize },
-    Connect { seat: usize },
-    Leave { seat: usize },
-    GiveUp { seat: usize },
-    Beat { server: usize, times: u8 },
-    Register { server: usize, capacity: u8, lease: u8 },
-    Deregister { server: usize },
+    Find {
+        may_create: bool,
+    },
+    Join {
+        lobby: usize,
+    },
+    Create {
+        is_private: bool,
+    },
+    Ready {
+        lobby: usize,
+    },
+    Close {
+        lobby: usize,
+    },
+    Reopen {
+        lobby: usize,
+    },
+    MakePrivate {
+        lobby: usize,
+    },
+    MakePublic {
+        lobby: usize,
+    },
+    End {
+        lobby: usize,
+    },
+    /// The first `token` is 0. One of a later generation is used once it was issued.
+    Connect {
+        seat: usize,
+        token: u8,
+    },
+    Leave {
+        seat: usize,
+    },
+    Disconnect {
+        seat: usize,
+        token: u8,
+    },
+    GiveUp {
+        seat: usize,
+        token: u8,
+    },
+    Rejoin {
+        seat: usize,
+    },
+    Beat {
+        server: usize,
+        times: u8,
+    },
+    Register {
+        server: usize,
+        capacity: u8,
+        lease: u8,
+    },
+    Deregister {
+        server: usize,
+    },
     SetCap(u8),
     SetVersion(u8),
 }
@@ -155,9 +201,11 @@ pub(super) enum Transition {
     MakePrivate,
     MakePublic,
     Drain,
-    Connect(usize, u8),
+    Connect { seat: usize, token: u8, write: u8 },
     Leave(usize),
-    GiveUp(usize),
+    Disconnect { seat: usize, token: u8 },
+    GiveUp { seat: usize, token: u8 },
+    Rejoin { seat: usize },
 }
 
 /// What a write was made for.
@@ -310,11 +358,16 @@ impl Program<'_> {
 
     fn can_begin(&self, state: &State) -> bool {
         match self.role() {
-            Role::Connect { seat } => self.lobby_of(state, seat).is_some(),
-            Role::Leave { seat } | Role::GiveUp { seat } => {
-                // A party's player leaves later than any leave that its request allowed for.
-                let knew_at = self.party_of(seat).map_or(0, |(first, _)| state.actors[first].looked_at);
-                self.lobby_of(state, seat).is_some() && knew_at < state.now
+            Role::Leave { seat } | Role::Rejoin { seat } => {
+                self.lobby_of(state, seat).is_some() && self.party_knew_at(state, seat) < state.now
+            }
+            Role::Connect { seat, token } => {
+                self.lobby_of(state, seat).is_some() && state.history.seats[seat].newest >= token
+            }
+            Role::Disconnect { seat, token } | Role::GiveUp { seat, token } => {
+                self.lobby_of(state, seat).is_some()
+                    && state.history.seats[seat].newest >= token
+                    && self.party_knew_at(state, seat) < state.now
             }
             Role::Ready { lobby }
             | Role::Close { lobby }
@@ -324,6 +377,12 @@ impl Program<'_> {
             | Role::End { lobby } => state.lobbies[lobby].is_there(),
             _ => true,
         }
+    }
+
+    /// When the request of a seat's party knew its lobby: its players leave later than any leave that it
+    /// allowed for.
+    fn party_knew_at(&self, state: &State, seat: usize) -> u8 {
+        self.party_of(seat).map_or(0, |(first, _)| state.actors[first].looked_at)
     }
 
     /// The lobby in which `seat` was given to a player.
@@ -448,18 +507,18 @@ impl Program<'_> {
             Role::Reopen { lobby } => transition(lobby, Transition::Reopen),
             Role::MakePrivate { lobby } => transition(lobby, Transition::MakePrivate),
             Role::MakePublic { lobby } => transition(lobby, Transition::MakePublic),
-            Role::Connect { seat } => {
-                let lobby = self.lobby_of(state, seat).unwrap_or_default();
-                transition(lobby, Transition::Connect(seat, self.actor as u8 + 1))
+            Role::Connect { seat, token } => {
+                let write = self.actor as u8 + 1;
+                self.begin_of_seat(state, seat, Transition::Connect { seat, token, write }, token > 0)
             }
-            Role::Leave { seat } => {
-                let lobby = self.lobby_of(state, seat).unwrap_or_default();
-                transition(lobby, Transition::Leave(seat))
+            Role::Leave { seat } => self.begin_of_seat(state, seat, Transition::Leave(seat), false),
+            Role::Disconnect { seat, token } => {
+                self.begin_of_seat(state, seat, Transition::Disconnect { seat, token }, token > 0)
             }
-            Role::GiveUp { seat } => {
-                let lobby = self.lobby_of(state, seat).unwrap_or_default();
-                transition(lobby, Transition::GiveUp(seat))
+            Role::GiveUp { seat, token } => {
+                self.begin_of_seat(state, seat, Transition::GiveUp { seat, token }, token > 0)
             }
+            Role::Rejoin { seat } => self.begin_of_seat(state, seat, Transition::Rejoin { seat }, true),
             Role::End { lobby } => self.end(state, lobby, EndCause::Asked, now, None),
             Role::Beat { server, .. } => {
                 Mind::Send { sent: Sent::Heartbeat { server, now }, then: Then::Beat { server, now } }
@@ -480,6 +539,16 @@ impl Program<'_> {
                 Mind::Done(Answer::Made)
             }
         }
+    }
+
+    /// Begins a transition of a seat, after a look at its lobby or with a guess.
+    fn begin_of_seat(&self, state: &State, seat: usize, transition: Transition, looks: bool) -> Mind {
+        let (at, now) = (self.lobby_of(state, seat).unwrap_or_default(), state.now);
+        if looks {
+            let seen = state.lobbies[at];
+            return self.after_refusal(state, transition, &seen, at, now, 0, None);
+        }
+        self.transition(transition, None, at, now, None)
     }
 
     fn may_create(&self) -> bool {
@@ -1106,7 +1175,8 @@ impl Program<'_> {
         let due = |is_due| if is_due { TransitionState::Due } else { TransitionState::Done };
         let has_left = match transition {
             Transition::Leave(seat) => !lobby.holds(seat),
-            Transition::GiveUp(seat) => lobby.reserved[seat] == 0,
+            Transition::Disconnect { seat, token } => !lobby.is_released_by(seat, token),
+            Transition::GiveUp { seat, token } => !lobby.is_given_up_by(self.rules(), seat, token),
             _ => false,
         };
         if has_left {
@@ -1123,19 +1193,40 @@ impl Program<'_> {
             Transition::MakePrivate => due(!lobby.is_private),
             Transition::MakePublic => due(lobby.is_private),
             Transition::Drain => due(!lobby.is_draining),
-            Transition::Connect(seat, write) if lobby.connected[seat] > 0 => {
-                if lobby.connected_by == write {
-                    TransitionState::Done
-                } else {
+            Transition::Connect { seat, token, write } => self.check_connect(lobby, seat, token, write, now),
+            Transition::Rejoin { seat } => {
+                let is_over = lobby.lapsed_seats(now) & (1 << seat) != 0;
+                if !lobby.holds(seat) || is_over {
                     TransitionState::Illegal { is_over: false }
+                } else {
+                    due(!lobby.awaits(seat))
                 }
             }
-            Transition::Connect(seat, _) => {
-                let is_due = lobby.stage == Stage::Ready && lobby.reserved[seat] > now;
-                if is_due { TransitionState::Due } else { TransitionState::Illegal { is_over: false } }
+            Transition::Leave(_) | Transition::Disconnect { .. } | Transition::GiveUp { .. } => {
+                TransitionState::Due
             }
-            Transition::Leave(_) | Transition::GiveUp(_) => TransitionState::Due,
         }
+    }
+
+    fn check_connect(&self, lobby: &Lobby, seat: usize, token: u8, write: u8, now: u8) -> TransitionState {
+        let held_until = lobby.connected[seat].max(lobby.reserved[seat]);
+        let illegal = TransitionState::Illegal { is_over: false };
+        if held_until == 0 || token != lobby.tokens[seat].newest() {
+            return illegal;
+        }
+        if !lobby.awaits(seat) {
+            let is_own = lobby.connected[seat] > 0 && lobby.connected_by == write;
+            return if is_own { TransitionState::Done } else { illegal };
+        }
+        let is_held = held_until > now && self.connected_until(token, now) > now;
+        if lobby.stage == Stage::Ready && is_held { TransitionState::Due } else { illegal }
+    }
+
+    /// When a seat lapses that `token` connects. All tokens count from the first, which is from the
+    /// beginning.
+    const fn connected_until(&self, token: u8, now: u8) -> u8 {
+        let since = if token > 0 { EPOCH } else { now };
+        since + self.rules().connected_max
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a refused write is judged by")]
@@ -1199,16 +1290,16 @@ impl Program<'_> {
             then: Then::Hinted,
         };
         match transition {
-            Transition::Leave(_) | Transition::Drain if is_idle => {
+            Transition::Leave(_) | Transition::Disconnect { .. } | Transition::Drain if is_idle => {
                 self.end(state, at, EndCause::Idle, now, sweep)
             }
-            Transition::Leave(_) | Transition::GiveUp(_)
+            Transition::Leave(_) | Transition::Disconnect { .. } | Transition::GiveUp { .. }
                 if may_tell && lobby.taken + 1 >= self.rules().max_players =>
             {
                 announce()
             }
             Transition::Reopen | Transition::MakePublic if may_tell => announce(),
-            Transition::Connect(..) if self.comes_into_sight_early(lobby) => {
+            Transition::Connect { .. } if self.comes_into_sight_early(lobby) => {
                 Mind::Send { sent: hide_full(lobby, at, self.rules()), then: Then::Hinted }
             }
             _ => self.next_of(sweep),
@@ -1252,18 +1343,54 @@ impl Program<'_> {
                 Sent::MakePublic { lobby, is_closed: seen.is_some_and(|seen| seen.closed), now }
             }
             Transition::Drain => Sent::Drain { lobby, now },
-            Transition::Connect(seat, write) => Sent::Connect { lobby, seat, write, now },
-            Transition::Leave(seat) | Transition::GiveUp(seat) => Sent::Leave {
-                lobby,
-                seat,
-                is_reserved: matches!(transition, Transition::GiveUp(_))
-                    || seen.is_some_and(|seen| seen.reserved[seat] > 0),
-                is_hidden: seen.is_some_and(|seen| seen.joinable_from == 0),
-                now,
+            Transition::Connect { seat, token, write } => {
+                let seen = seen.map_or(SeenSeat { is_reserved: true, ..SeenSeat::default() }, |seen| {
+                    SeenSeat::of(seen, seat)
+                });
+                Sent::Connect {
+                    lobby,
+                    seat,
+                    token,
+                    write,
+                    until: self.connected_until(token, now),
+                    seen,
+                    now,
+                }
+            }
+            Transition::Leave(seat) => leave(lobby, seat, Left::Anyhow, seen, false, now),
+            Transition::Disconnect { seat, token } => match seen {
+                None => leave(lobby, seat, Left::ByUnlessKept(token), None, false, now),
+                Some(seen) => match seen.kept_until(self.rules(), seat, now) {
+                    until if seen.connected[seat] > 0 && until > 0 => {
+                        let (is_early, seen) = (seen.joinable_from > until, SeenSeat::of(seen, seat));
+                        Sent::Keep { lobby, seat, token, until, is_early, seen, now }
+                    }
+                    _ => leave(lobby, seat, Left::By(token), Some(seen), false, now),
+                },
             },
+            Transition::GiveUp { seat, token } => match seen {
+                Some(seen) if seen.connected[seat] > 0 => {
+                    let next = seen.tokens[seat].left();
+                    Sent::ChangeTokens { lobby, seat, next, seen: SeenSeat::of(seen, seat), now }
+                }
+                _ => leave(lobby, seat, Left::By(token), seen, true, now),
+            },
+            Transition::Rejoin { seat } => {
+                let seen = seen.copied().unwrap_or_default();
+                let next = seen.tokens[seat].renewed();
+                Sent::ChangeTokens { lobby, seat, next, seen: SeenSeat::of(&seen, seat), now }
+            }
         };
         Mind::Send { sent, then: Then::Transition { transition, tries: 0, sweep } }
     }
+}
+
+/// Leaves a seat, as seen or on the guess that it is reserved or connected.
+fn leave(lobby: usize, seat: usize, how: Left, seen: Option<&Lobby>, is_reserved: bool, now: u8) -> Sent {
+    let is_hidden = seen.is_some_and(|seen| seen.joinable_from == 0);
+    let guess = SeenSeat { is_reserved, ..SeenSeat::default() };
+    let seen = seen.map_or(guess, |seen| SeenSeat::of(seen, seat));
+    Sent::Leave { lobby, seat, how, is_hidden, seen, now }
 }
 
 /// Takes a seat, or a party's, in place of `all` that `lobby` shows lapsed, a bit each.
@@ -1276,7 +1403,11 @@ pub(super) fn take_over(
 ) -> Sent {
     let reserved = first(all).filter(|seat| lobby.reserved[*seat] > 0);
     let reserved = reserved.fold(0, |bits, seat| bits | (1 << seat));
-    let seen = SeenLapsed { reserved, connected: all & !reserved, remembered: lobby.lapsed | reserved };
+    let tokens = first(all).filter(|seat| lobby.tokens[*seat].are_there());
+    let tokens = tokens.fold(0, |bits, seat| bits | (1 << seat));
+    let remembered = lobby.lapsed | reserved & !tokens;
+    let (connected, has_map) = (all & !reserved, lobby.has_tokens);
+    let seen = SeenLapsed { reserved, connected, remembered, has_map };
     Sent::TakeOver { lobby: at, seat, mate, until, access, seen, now }
 }
 
@@ -1330,7 +1461,9 @@ const fn lobby_and_time(sent: &Sent) -> (usize, u8) {
         | Sent::MakePublic { lobby, now, .. }
         | Sent::Drain { lobby, now }
         | Sent::Connect { lobby, now, .. }
-        | Sent::Leave { lobby, now, .. } => (lobby, now),
+        | Sent::Leave { lobby, now, .. }
+        | Sent::Keep { lobby, now, .. }
+        | Sent::ChangeTokens { lobby, now, .. } => (lobby, now),
         _ => (0, 0),
     }
 }

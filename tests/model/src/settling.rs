@@ -146,7 +146,13 @@ fn check_sight(store: &Store<'_>, state: &State, now: u8) -> Result<(), Broken> 
         let has_free = lobby.held(now) < store.rules.max_players;
         // A full one comes into sight by itself when enough of its seats lapse.
         let sight = if has_free { now } else { next_free(store, lobby) };
-        broken(lobby.joinable_from > sight, 4, "a lobby with free seats stays out of sight")?;
+        // A find that fills it while a seat begins to be kept may hide it as if all its seats were reserved.
+        let slack = if lobby.has_tokens { store.rules.reservation } else { 0 };
+        broken(
+            lobby.joinable_from > sight.saturating_add(slack),
+            4,
+            "a lobby with free seats stays out of sight",
+        )?;
     }
     Ok(())
 }

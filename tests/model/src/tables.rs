@@ -22,6 +22,53 @@ pub(super) type Seats = [u8; SEATS];
 /// The seat that is taken together with another one, if any.
 pub(super) type Mate = Option<usize>;
 
+/// The generations of a seat's tokens in one number, so that a state stays small; 0 where the lobby has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Tokens(u8);
+
+impl Tokens {
+    pub(super) const fn none() -> Self {
+        Self(0)
+    }
+
+    pub(super) const fn new(newest: u8, connected: u8, is_leaving: bool) -> Self {
+        Self(1 + is_leaving as u8 + 2 * (connected + 8 * newest))
+    }
+
+    pub(super) const fn are_there(self) -> bool {
+        self.0 > 0
+    }
+
+    /// Those that are not there are as if the first token had connected.
+    pub(super) const fn newest(self) -> u8 {
+        self.0.saturating_sub(1) / 16
+    }
+
+    pub(super) const fn connected(self) -> u8 {
+        self.0.saturating_sub(1) / 2 % 8
+    }
+
+    pub(super) const fn is_leaving(self) -> bool {
+        self.0.saturating_sub(1) % 2 == 1
+    }
+
+    pub(super) const fn are_awaited(self) -> bool {
+        self.connected() < self.newest() && !self.is_leaving()
+    }
+
+    pub(super) const fn renewed(self) -> Self {
+        Self::new(self.newest() + 1, self.connected(), false)
+    }
+
+    pub(super) const fn joined(self) -> Self {
+        Self::new(self.newest(), self.newest(), self.is_leaving())
+    }
+
+    pub(super) const fn left(self) -> Self {
+        Self::new(self.newest(), self.connected(), true)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
     #[default]
@@ -53,6 +100,9 @@ pub(super) struct Lobby {
     pub(super) taken: u8,
     pub(super) reserved: Seats,
     pub(super) connected: Seats,
+    /// Whether there is a map of tokens, empty or not.
+    pub(super) has_tokens: bool,
+    pub(super) tokens: [Tokens; SEATS],
     pub(super) vacated_at: u8,
     /// A bit for each seat.
     pub(super) lapsed: u8,
@@ -144,6 +194,8 @@ pub(super) struct Rules {
     pub(super) starting_max: u8,
     pub(super) connected_max: u8,
     pub(super) idle: u8,
+    /// For how long a seat is kept for a player who disconnected.
+    pub(super) keep: u8,
     /// The namespace's cap at first.
     pub(super) cap: u8,
     /// Ticks that pass.
@@ -204,6 +256,34 @@ impl Lobby {
 
     pub(super) fn holds(&self, seat: usize) -> bool {
         self.reserved[seat] > 0 || self.connected[seat] > 0
+    }
+
+    /// Whether the newest token of a seat that it holds has not connected yet, and still may.
+    pub(super) fn awaits(&self, seat: usize) -> bool {
+        let tokens = self.tokens[seat];
+        if tokens.are_there() { tokens.are_awaited() } else { self.reserved[seat] > 0 }
+    }
+
+    /// Whether a disconnect with a seat's `token` changes it.
+    pub(super) fn is_released_by(&self, seat: usize, token: u8) -> bool {
+        let is_first = !self.tokens[seat].are_there();
+        token == self.tokens[seat].connected()
+            && (self.connected[seat] > 0 || self.reserved[seat] > 0 && is_first)
+    }
+
+    /// Whether its player changes a seat by leaving with its `token`.
+    pub(super) fn is_given_up_by(&self, rules: &Rules, seat: usize, token: u8) -> bool {
+        let may_be_kept = rules.keep > 0 || self.has_tokens;
+        let is_connected = self.connected[seat] > 0 && may_be_kept && !self.tokens[seat].is_leaving();
+        token == self.tokens[seat].newest() && (self.reserved[seat] > 0 || is_connected)
+    }
+
+    /// Until when a connected seat is kept for a player who disconnects; 0 when it is not.
+    pub(super) fn kept_until(&self, rules: &Rules, seat: usize, now: u8) -> u8 {
+        let tokens = self.tokens[seat];
+        let keep = if tokens.are_awaited() { rules.keep.max(rules.reservation) } else { rules.keep };
+        let until = self.connected[seat].min(now + keep);
+        if until > now && !tokens.is_leaving() { until } else { 0 }
     }
 
     /// When a find can take the first of its seats to lapse: a later one where joins filled it beyond what

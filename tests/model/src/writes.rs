@@ -10,7 +10,7 @@ use super::{
     history::{Broken, broken},
     tables::{
         Access, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules, SEATS, Seats, Server,
-        Stage, first,
+        Stage, Tokens, first,
     },
 };
 use crate::{
@@ -32,8 +32,10 @@ pub(super) enum Sent {
     MakePrivate { lobby: usize, now: u8 },
     MakePublic { lobby: usize, is_closed: bool, now: u8 },
     Drain { lobby: usize, now: u8 },
-    Connect { lobby: usize, seat: usize, write: u8, now: u8 },
-    Leave { lobby: usize, seat: usize, is_reserved: bool, is_hidden: bool, now: u8 },
+    Connect { lobby: usize, seat: usize, token: u8, write: u8, until: u8, seen: SeenSeat, now: u8 },
+    Leave { lobby: usize, seat: usize, how: Left, is_hidden: bool, seen: SeenSeat, now: u8 },
+    Keep { lobby: usize, seat: usize, token: u8, until: u8, is_early: bool, seen: SeenSeat, now: u8 },
+    ChangeTokens { lobby: usize, seat: usize, next: Tokens, seen: SeenSeat, now: u8 },
     ExtendLease { lobby: usize, server: usize, lease: Lease },
     ShowRevived { lobby: usize },
     End { seen: SeenIdle, lobby: usize, server: usize, cause: EndCause, now: u8 },
@@ -77,6 +79,35 @@ pub(super) struct SeenLapsed {
     pub(super) connected: u8,
     /// What the lobby remembers as lapsed with these.
     pub(super) remembered: u8,
+    /// Whether the lobby had a map of tokens.
+    pub(super) has_map: bool,
+}
+
+/// What a write of a seat saw of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct SeenSeat {
+    pub(super) is_reserved: bool,
+    pub(super) tokens: Tokens,
+    /// Whether the lobby had a map of tokens.
+    pub(super) has_map: bool,
+}
+
+impl SeenSeat {
+    pub(super) const fn of(lobby: &Lobby, seat: usize) -> Self {
+        let (is_reserved, has_map) = (lobby.reserved[seat] > 0, lobby.has_tokens);
+        Self { is_reserved, tokens: lobby.tokens[seat], has_map }
+    }
+}
+
+/// How a seat is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Left {
+    /// By anybody, whatever its token.
+    Anyhow,
+    /// By the player who has the token.
+    By(u8),
+    /// The same on the guess that the lobby keeps no seats.
+    ByUnlessKept(u8),
 }
 
 /// What an end for idleness saw of the lobby.
@@ -134,33 +165,38 @@ pub(super) struct Seen {
 /// The part of the cap that must be left for a registration to allot some.
 pub(super) const LEFT_AT_REGISTRATION: u8 = 2;
 
-/// Words of [`Bits`].
-const WORDS: usize = 4;
+/// Words of a set of conditions.
+const WORDS: usize = 3;
 
-/// A set of [`modelled`]: a bit for each.
+/// A bit for each of [`modelled`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bits([u64; WORDS]);
 
 impl Bits {
-    fn of(at: usize) -> Self {
-        Self(std::array::from_fn(|word| if at / 64 == word { 1 << (at % 64) } else { 0 }))
+    fn one(at: usize) -> Self {
+        let mut words = [0; WORDS];
+        words[at / 64] = 1 << (at % 64);
+        Self(words)
     }
 
-    const fn is_empty(self) -> bool {
-        matches!(self.0, [0, 0, 0, 0])
+    const fn has(self, at: usize) -> bool {
+        self.0[at / 64] & (1 << (at % 64)) != 0
     }
 
-    fn is_single(self) -> bool {
+    fn and(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] | other.0[at]))
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] & !other.0[at]))
+    }
+
+    fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    fn is_one(self) -> bool {
         self.0.iter().map(|word| word.count_ones()).sum::<u32>() == 1
-    }
-
-    fn with(self, other: Self) -> Self {
-        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
-    }
-
-    const fn without(self, Self([a, b, c, d]): Self) -> Self {
-        let [e, f, g, h] = self.0;
-        Self([e & !a, f & !b, g & !c, h & !d])
     }
 }
 
@@ -171,20 +207,19 @@ fn modelled() -> impl Iterator<Item = Condition> {
 
 pub(super) fn bit(condition: Condition) -> Bits {
     let at = modelled().position(|known| known == condition);
-    Bits::of(at.unwrap_or_else(|| {
+    Bits::one(at.unwrap_or_else(|| {
         panic!("the store has no such condition, or the model leaves it out: {condition}")
     }))
 }
 
 pub(super) fn conditions_of(bits: Bits) -> impl Iterator<Item = Condition> {
-    let is_one = move |(at, _): &(usize, Condition)| bits.without(Bits::of(*at)) != bits;
-    modelled().enumerate().filter(is_one).map(|(_, known)| known)
+    modelled().enumerate().filter(move |(at, _)| bits.has(*at)).map(|(_, known)| known)
 }
 
 impl Seen {
     fn note(&self, evaluated: Bits, failed: Bits) {
         add(&self.evaluated, evaluated);
-        if failed.is_single() {
+        if failed.is_one() {
             add(&self.decisive, failed);
         }
     }
@@ -219,9 +254,9 @@ struct Check {
 
 impl Check {
     fn clause(&mut self, bit: Bits, holds: bool) {
-        self.evaluated = self.evaluated.with(bit);
+        self.evaluated = self.evaluated.and(bit);
         if !holds {
-            self.failed = self.failed.with(bit);
+            self.failed = self.failed.and(bit);
         }
     }
 }
@@ -250,6 +285,18 @@ macro_rules! enterable {
         if let Access::Find(version) = $access {
             clause!($check, $write, "#pool = :pool", $lobby.is_there() && $lobby.version == version);
             clause!($check, $write, "attribute_exists(#joinable_from)", $lobby.joinable_from > 0);
+        }
+    };
+}
+
+/// That the tokens of a seat are as they were seen.
+macro_rules! as_seen {
+    ($check:ident, $write:ident, $lobby:ident, $seat:ident, $seen:ident) => {
+        let is_as_seen = $lobby.tokens[$seat] == $seen.tokens;
+        if $seen.tokens.are_there() {
+            clause!($check, $write, "#generations.#seat = :seen", is_as_seen);
+        } else {
+            clause!($check, $write, "attribute_not_exists(#generations.#seat)", is_as_seen);
         }
     };
 }
@@ -311,6 +358,18 @@ impl Store<'_> {
                 let Claim { lobby: at, seat, mate, until, access, hiding, capacity, now, .. } = claim;
                 let lobby = state.lobbies[at];
                 enterable!(check, TakeParty, lobby, seat, access, now, limit(now));
+                clause!(
+                    check,
+                    TakeParty,
+                    "attribute_not_exists(#reserved.#member)",
+                    lobby.reserved[mate] == 0
+                );
+                clause!(
+                    check,
+                    TakeParty,
+                    "attribute_not_exists(#connected.#member)",
+                    lobby.connected[mate] == 0
+                );
                 clause!(check, TakeParty, "#taken <= :room", lobby.is_there() && lobby.taken + 2 <= capacity);
                 if claim.is_assumed {
                     let is_so = lobby.max_party > 0 && lobby.max_party == capacity;
@@ -332,7 +391,7 @@ impl Store<'_> {
             }
             Sent::TakeOver { lobby: at, seat, mate, until, access, seen, now } => {
                 let lobby = state.lobbies[at];
-                let SeenLapsed { reserved, connected, remembered } = seen;
+                let SeenLapsed { reserved, connected, remembered, has_map } = seen;
                 enterable!(check, TakeOverSeat, lobby, seat, access, now, limit(now));
                 let count = (reserved | connected).count_ones() as u8;
                 let others = u8::from(mate.is_some());
@@ -348,10 +407,15 @@ impl Store<'_> {
                     let all = first(connected).all(|seat| is_over(lobby.connected[seat]));
                     clause!(check, TakeOverSeat, "#connected.#lapsed <= :now", all);
                 }
+                if !has_map {
+                    let has_none = !lobby.has_tokens;
+                    clause!(check, TakeOverSeat, "attribute_not_exists(#generations)", has_none);
+                }
                 self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.taken = lobby.taken.wrapping_sub(count).wrapping_add(1 + others);
                     first(reserved).for_each(|seat| lobby.reserved[seat] = 0);
                     first(connected).for_each(|seat| lobby.connected[seat] = 0);
+                    first(reserved | connected).for_each(|seat| lobby.tokens[seat] = Tokens::none());
                     once(seat).chain(mate).for_each(|seat| lobby.reserved[seat] = until);
                     lobby.lapsed = remembered;
                     state.history.taken_over(at, reserved | connected, now)?;
@@ -480,22 +544,11 @@ impl Store<'_> {
                     state.history.drained(self.rules, at, now)
                 })
             }
-            Sent::Connect { lobby: at, seat, write, now } => {
-                let lobby = state.lobbies[at];
-                clause!(check, Connect, "#stage = :ready", lobby.stage == Stage::Ready);
-                clause!(check, Connect, "#reserved.#seat > :now", lobby.reserved[seat] > now);
-                let until = now + self.rules.connected_max;
-                self.on_lobby(state, at, &check, |state, lobby| {
-                    lobby.connected[seat] = until;
-                    lobby.reserved[seat] = 0;
-                    lobby.connected_by = write;
-                    state.history.connected(at, seat, until, now)
-                })
-            }
-            Sent::Leave { lobby: at, seat, is_reserved, is_hidden, now } => {
+            Sent::Connect { .. } => self.connect(state, sent),
+            Sent::Leave { lobby: at, seat, how, is_hidden, seen, now } => {
                 let lobby = state.lobbies[at];
                 alive!(check, Leave, lobby, limit(now));
-                if is_reserved {
+                if seen.is_reserved {
                     clause!(check, Leave, "attribute_exists(#reserved.#seat)", lobby.reserved[seat] > 0);
                 } else {
                     clause!(check, Leave, "attribute_exists(#connected.#seat)", lobby.connected[seat] > 0);
@@ -505,18 +558,53 @@ impl Store<'_> {
                 } else {
                     clause!(check, Leave, "attribute_exists(#joinable_from)", lobby.joinable_from > 0);
                 }
+                as_seen!(check, Leave, lobby, seat, seen);
+                if let Left::ByUnlessKept(_) = how {
+                    let keeps_none = !lobby.is_there() || self.rules.keep == 0;
+                    clause!(check, Leave, "attribute_not_exists(#keep_secs)", keeps_none);
+                }
                 self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.taken = lobby.taken.wrapping_sub(1);
                     lobby.vacated_at = now;
                     if !is_hidden {
                         lobby.joinable_from = lobby.created_at;
                     }
-                    if is_reserved {
+                    if seen.is_reserved {
                         lobby.reserved[seat] = 0;
                     } else {
                         lobby.connected[seat] = 0;
                     }
-                    state.history.left(at, seat, now)
+                    if seen.tokens.are_there() {
+                        lobby.tokens[seat] = Tokens::default();
+                    }
+                    let by = match how {
+                        Left::Anyhow => None,
+                        Left::By(token) | Left::ByUnlessKept(token) => Some(token),
+                    };
+                    state.history.left(self.rules, at, seat, by, now)
+                })
+            }
+            Sent::Keep { .. } => self.keep(state, sent),
+            Sent::ChangeTokens { lobby: at, seat, next, seen, now } => {
+                let lobby = state.lobbies[at];
+                clause!(check, ChangeTokens, "#stage = :ready", lobby.stage == Stage::Ready);
+                if seen.is_reserved {
+                    clause!(check, ChangeTokens, "#reserved.#seat > :now", lobby.reserved[seat] > now);
+                } else {
+                    clause!(check, ChangeTokens, "#connected.#seat > :now", lobby.connected[seat] > now);
+                }
+                if seen.has_map {
+                    as_seen!(check, ChangeTokens, lobby, seat, seen);
+                } else {
+                    let has_none = !lobby.has_tokens;
+                    clause!(check, ChangeTokens, "attribute_not_exists(#generations)", has_none);
+                }
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    if !seen.has_map {
+                        (lobby.has_tokens, lobby.tokens) = (true, [Tokens::default(); SEATS]);
+                    }
+                    lobby.tokens[seat] = next;
+                    state.history.tokens_changed(at, seat, next, now)
                 })
             }
             Sent::ExtendLease { lobby: at, server, lease: Lease { until, heartbeat_at } } => {
@@ -749,6 +837,79 @@ impl Store<'_> {
         }
     }
 
+    /// Connects a player to a reserved seat, or to one that an older token connected.
+    fn connect(&self, state: &mut State, sent: &Sent) -> Outcome {
+        let Sent::Connect { lobby: at, seat, token, write, until, seen, now } = *sent else {
+            return Outcome::Bug("no connect");
+        };
+        let lobby = state.lobbies[at];
+        let mut check = Check::default();
+        if seen.is_reserved {
+            clause!(check, Connect, "#stage = :ready", lobby.stage == Stage::Ready);
+            clause!(check, Connect, "#reserved.#seat > :now", lobby.reserved[seat] > now);
+            as_seen!(check, Connect, lobby, seat, seen);
+        } else {
+            clause!(check, Replace, "#stage = :ready", lobby.stage == Stage::Ready);
+            clause!(check, Replace, "#connected.#seat > :now", lobby.connected[seat] > now);
+            let is_as_seen = lobby.tokens[seat] == seen.tokens;
+            clause!(check, Replace, "#generations.#seat = :seen", is_as_seen);
+        }
+        self.on_lobby(state, at, &check, |state, lobby| {
+            if seen.is_reserved {
+                lobby.connected[seat] = until;
+                lobby.reserved[seat] = 0;
+            }
+            if seen.tokens.are_there() {
+                lobby.tokens[seat] = seen.tokens.joined();
+            }
+            lobby.connected_by = write;
+            state.history.connected(at, seat, token, lobby.connected[seat], now)
+        })
+    }
+
+    /// Keeps a connected seat for its player.
+    fn keep(&self, state: &mut State, sent: &Sent) -> Outcome {
+        let Sent::Keep { lobby: at, seat, token, until, is_early, seen, now } = *sent else {
+            return Outcome::Bug("no keep");
+        };
+        let lobby = state.lobbies[at];
+        let mut check = Check::default();
+        clause!(check, Keep, "#stage = :ready", lobby.stage == Stage::Ready);
+        if is_early {
+            clause!(check, Keep, "#joinable_from > :lapse", lobby.joinable_from > until);
+        } else {
+            let is_seen = lobby.joinable_from <= until;
+            clause!(
+                check,
+                Keep,
+                "(attribute_not_exists(#joinable_from) OR #joinable_from <= :lapse)",
+                is_seen
+            );
+        }
+        clause!(check, Keep, "#connected.#kept > :now", lobby.connected[seat] > now);
+        let is_as_seen = lobby.tokens[seat] == seen.tokens;
+        if !seen.has_map {
+            clause!(check, Keep, "attribute_not_exists(#generations)", !lobby.has_tokens);
+        } else if seen.tokens.are_there() {
+            clause!(check, Keep, "#generations.#kept = :kept_tokens", is_as_seen);
+        } else {
+            clause!(check, Keep, "attribute_not_exists(#generations.#kept)", is_as_seen);
+        }
+        self.on_lobby(state, at, &check, |state, lobby| {
+            if !seen.has_map {
+                (lobby.has_tokens, lobby.tokens) = (true, [Tokens::default(); SEATS]);
+            }
+            if !seen.tokens.are_there() {
+                lobby.tokens[seat] = Tokens::new(0, 0, false);
+            }
+            if is_early {
+                lobby.joinable_from = until;
+            }
+            (lobby.reserved[seat], lobby.connected[seat], lobby.vacated_at) = (until, 0, now);
+            state.history.kept(at, seat, token, until)
+        })
+    }
+
     fn allotting(&self, state: &State, cap: u8, block: u8) -> Check {
         let mut ledger = Check::default();
         clause!(
@@ -947,13 +1108,13 @@ impl Store<'_> {
 
     fn note(&self, checks: &[&Check]) {
         let none = (Bits::default(), Bits::default());
-        let (evaluated, failed) = checks.iter().fold(none, |(evaluated, failed), check| {
-            (evaluated.with(check.evaluated), failed.with(check.failed))
+        let merged = checks.iter().fold(none, |(evaluated, failed), check| {
+            (evaluated.and(check.evaluated), failed.and(check.failed))
         });
-        self.seen.note(evaluated, failed);
+        self.seen.note(merged.0, merged.1);
     }
 
-    const fn is_failing(&self, check: &Check) -> bool {
+    fn is_failing(&self, check: &Check) -> bool {
         !check.failed.without(self.without).is_empty()
     }
 
@@ -1040,6 +1201,8 @@ pub(super) fn check_tables(rules: &Rules, state: &State) -> Result<(), Broken> {
         for seat in 0..SEATS {
             let is_held = state.history.seats[seat].is_held_in(at);
             broken(is_held && !lobby.holds(seat), 4, "a seat was lost")?;
+            let outlives = lobby.tokens[seat].are_there() && !lobby.holds(seat);
+            broken(outlives, 4, "the tokens of a seat that is free stay")?;
         }
     }
     Ok(())

@@ -15,6 +15,7 @@ pub(crate) mod answers;
 mod clients;
 mod lives;
 mod lobby;
+mod returns;
 mod room;
 mod seats;
 mod starts;
@@ -78,12 +79,27 @@ pub(crate) enum Action {
     Connect {
         seat: String,
         lobby: String,
+        /// The generation of the player's token.
+        token: u64,
     },
     Disconnect {
         seat: String,
         lobby: String,
+        token: u64,
+        /// For how many seconds the seat is kept, if the server says so.
+        keep: Option<u64>,
+    },
+    /// A server that crashed keeps all seats.
+    Everyone {
+        lobby: String,
+        keep: Option<u64>,
     },
     GiveUp {
+        seat: String,
+        lobby: String,
+        token: u64,
+    },
+    Rejoin {
         seat: String,
         lobby: String,
     },
@@ -206,7 +222,7 @@ pub(crate) struct Model {
     /// What the requests of each key were answered.
     kept: BTreeMap<String, Value>,
     /// Connects that were answered 200, by seat.
-    connects: BTreeMap<String, u32>,
+    connects: BTreeMap<(String, u64), u32>,
     /// How many operations were answered how.
     pub(crate) outcomes: BTreeMap<(&'static str, String), u64>,
 }

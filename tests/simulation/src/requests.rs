@@ -157,22 +157,44 @@ impl Request {
 
     /// Gives a player's seat up.
     pub(crate) fn give_up(world: &World, namespace: usize, lobby: &str, player: &str) -> Self {
-        let seat = seat_of(world, player).unwrap_or_default();
-        let action = Action::GiveUp { seat, lobby: lobby.to_owned() };
+        let (seat, token) = shown(world, player);
+        let action = Action::GiveUp { seat, lobby: lobby.to_owned(), token };
         Self::new("leave-lobby", namespace, action, String::new(), json!({ "player_token": player }))
     }
 
-    /// Connects or disconnects a player.
-    pub(crate) fn player(world: &World, namespace: usize, lobby: &str, player: &str, connects: bool) -> Self {
-        let seat = seat_of(world, player).unwrap_or_default();
-        let token = world.lobby_token(namespace, lobby);
-        let body = json!({ "player_token": player });
-        let lobby = lobby.to_owned();
-        if connects {
-            Self::new("connect-player", namespace, Action::Connect { seat, lobby }, token, body)
-        } else {
-            Self::new("disconnect-player", namespace, Action::Disconnect { seat, lobby }, token, body)
-        }
+    /// Brings a player back.
+    pub(crate) fn rejoin(world: &World, namespace: usize, lobby: &str, player: &str) -> Self {
+        let action = Action::Rejoin { seat: shown(world, player).0, lobby: lobby.to_owned() };
+        Self::new("rejoin-player", namespace, action, String::new(), json!({ "player_token": player }))
+    }
+
+    /// Connects a player.
+    pub(crate) fn connect(world: &World, namespace: usize, lobby: &str, player: &str) -> Self {
+        let (seat, token) = shown(world, player);
+        let action = Action::Connect { seat, lobby: lobby.to_owned(), token };
+        let right = world.lobby_token(namespace, lobby);
+        Self::new("connect-player", namespace, action, right, json!({ "player_token": player }))
+    }
+
+    /// Disconnects a player, whose seat is kept for so many seconds if they are given.
+    pub(crate) fn disconnect(
+        world: &World,
+        namespace: usize,
+        lobby: &str,
+        player: &str,
+        keep: Option<u64>,
+    ) -> Self {
+        let (seat, token) = shown(world, player);
+        let action = Action::Disconnect { seat, lobby: lobby.to_owned(), token, keep };
+        let body = json!({ "player_token": player, "keep_seconds": keep });
+        Self::new("disconnect-player", namespace, action, world.lobby_token(namespace, lobby), body)
+    }
+
+    /// Disconnects every player of a lobby.
+    pub(crate) fn everyone(world: &World, namespace: usize, lobby: &str, keep: Option<u64>) -> Self {
+        let action = Action::Everyone { lobby: lobby.to_owned(), keep };
+        let body = json!({ "everyone": true, "keep_seconds": keep });
+        Self::new("disconnect-player", namespace, action, world.lobby_token(namespace, lobby), body)
     }
 
     pub(crate) fn ready(world: &World, namespace: usize, lobby: &str) -> Self {
@@ -286,6 +308,14 @@ pub(crate) fn tokens_of(body: &Value) -> Vec<String> {
     let alone = || body.get("player").map(std::slice::from_ref).unwrap_or_default();
     let players = body["players"].as_array().map_or_else(alone, Vec::as_slice);
     players.iter().filter_map(|player| player["token"].as_str().map(ToOwned::to_owned)).collect()
+}
+
+/// The seat of a player's token, and its generation.
+fn shown(world: &World, player: &str) -> (String, u64) {
+    match world.keys.verify_at_any_age(player) {
+        Ok(Claims::Player(seat)) => (seat.seat_id.to_string(), seat.generation.into()),
+        _ => (String::new(), 0),
+    }
 }
 
 /// What a function's response says.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{faults::Faults, model::Stage, requests::Request, workload::Workload};
+use super::{faults::Faults, model::Stage, requests::Request, workload::Workload, world::KEEP_SECS_MAX};
 
 /// Time after which nothing is pending: no delayed copy of a write, no lagging index.
 const QUIET_MS: u64 = 12_000;
@@ -39,7 +39,12 @@ impl Workload {
         self.join().await;
         if self.chance.one_in(3) {
             // All players leave, and no server reports it.
-            let longest = world.plan.modes.iter().map(|mode| mode.reservation_secs + mode.idle_secs).max();
+            let longest = world
+                .plan
+                .modes
+                .iter()
+                .map(|mode| mode.reservation_secs + mode.idle_secs + KEEP_SECS_MAX)
+                .max();
             self.pass(longest.unwrap_or(0) * 1_000 + 310_000).await;
             self.beat(true);
             for server in 0..world.plan.servers.len() {

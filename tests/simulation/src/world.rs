@@ -22,6 +22,8 @@ use model::conditions::Write::{
 use super::chance::Chance;
 use harness::lobby_claims;
 
+/// The longest time that a seat is kept for a player, in seconds.
+pub(crate) const KEEP_SECS_MAX: u64 = 20;
 /// Maximum seats of a lobby that is often full of connected players.
 pub(crate) const SMALL: u64 = 2;
 
@@ -34,6 +36,7 @@ pub(crate) struct Mode {
     pub(crate) direct: u64,
     pub(crate) reservation_secs: u64,
     pub(crate) idle_secs: u64,
+    pub(crate) keep_secs: u64,
     pub(crate) pool_shards: u64,
 }
 
@@ -93,8 +96,8 @@ impl Plan {
     /// The plan of a run, one in which `bias` is written often.
     pub(crate) fn drawn(chance: &mut Chance, bias: Option<Write>) -> Self {
         use Write::{
-            Connect, Drain, End, GiveBackPlace, HideFull, HideServer, HideSilent, Ready, Reopen, ShowRevived,
-            ShowServer, TakeOverSeat,
+            ChangeTokens, Connect, Drain, End, GiveBackPlace, HideFull, HideServer, HideSilent, Keep, Ready,
+            Reopen, Replace, ShowRevived, ShowServer, TakeOverSeat,
         };
         let two_regions = chance.one_in(4);
         let regions = if two_regions { vec!["fra", "nyc"] } else { vec!["fra"] };
@@ -117,6 +120,12 @@ impl Plan {
                 idle_secs: match bias {
                     Some(End) => chance.weighted(&[(3, 2), (20, 1)]),
                     _ => chance.weighted(&[(0, 3), (3, 1), (20, 1)]),
+                },
+                keep_secs: match bias {
+                    Some(Keep | ChangeTokens | Replace) => {
+                        chance.weighted(&[(0, 1), (2, 2), (KEEP_SECS_MAX, 2)])
+                    }
+                    _ => chance.weighted(&[(0, 2), (2, 1), (KEEP_SECS_MAX, 1)]),
                 },
                 pool_shards: if chance.one_in(4) { 3 } else { 1 },
             }
@@ -217,6 +226,7 @@ impl Plan {
                 "party_size_max": self.party_size_max,
                 "reservation_seconds": mode.reservation_secs,
                 "idle_seconds": mode.idle_secs,
+                "keep_seconds": mode.keep_secs,
                 "pool_shards": mode.pool_shards,
                 "taggable": true,
                 "actions": { "create": { "enabled": true } },

@@ -133,8 +133,9 @@ fn what_is_unknown_counts_as_the_safe_one() {
     use crate::{
         base::ambient::Timestamp,
         models::{
+            generations::ShownSeat,
             ids::{SeatId, WriteId},
-            lifecycle::{Illegal, Transition, TransitionState},
+            lifecycle::{Connect, Illegal, Transition, TransitionState},
             lobby::{Access, Availability, Refusal, SeatState, Stage},
             namespace::CdnAuthType,
             tag_digests::TagDigests,
@@ -177,7 +178,10 @@ fn what_is_unknown_counts_as_the_safe_one() {
         Transition::Close,
         Transition::Reopen,
         Transition::Drain(None),
-        Transition::Connect(seat.clone(), write),
+        Transition::Connect(Connect::first(seat.clone(), write, now)),
+        Transition::Disconnect(ShownSeat { seat_id: seat.clone(), generation: 0 }, None),
+        Transition::GiveUp(ShownSeat { seat_id: seat.clone(), generation: 0 }),
+        Transition::Rejoin(ShownSeat { seat_id: seat.clone(), generation: 0 }),
         Transition::Leave(seat),
     ] {
         assert_eq!(paused.check(&transition, now), Err(Illegal::StageUnknown), "{transition:?}");
@@ -217,7 +221,7 @@ fn version() -> Value {
     let keys = json!({ "site_key": "site", "secret_key": null });
     let mode = json!({
         "regions": ["fra"], "max_players": 8, "max_players_direct": 9, "max_players_party": 8, "listable": true,
-        "taggable": true, "allow_dynamic_max_players": true, "reservation_seconds": 60, "idle_seconds": 5,
+        "taggable": true, "allow_dynamic_max_players": true, "reservation_seconds": 60, "idle_seconds": 5, "keep_seconds": 5,
         "latency_tolerance": 50, "latency_max": 100,
         "actions": { "find": action, "join": action, "create": action },
     });
@@ -270,7 +274,7 @@ sampled! {
         "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "created_at": 1, "stage": "ready", "closed": false,
         "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "start": "s1", "lease_until": 100, "freed_at": 1,
         "ports": ports(), "tag_digests": ["digest"], "tag_set": "set", "max_players": 8, "max_players_direct": 8, "reservation_secs": 60, "idle_secs": 5,
-        "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "vacated_at": 1, "lapsed": ["old"],
+        "keep_secs": 5, "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "generations": { "other": "1/0" }, "vacated_at": 1, "lapsed": ["old"],
         "code": "ABC234", "connected_by": "w", "joined_at": 1, "doubt": 1, "has_state": true, "has_config": true, "expires_at": 1,
     }),
     LobbyCursor => json!({ "server": "n/s", "created_at": 1, "lobby_id": "l" }),
@@ -291,7 +295,7 @@ sampled! {
         "key_id": "k", "is_held": true, "refusal": "code", "first_waits_until": 1, "second_waits_until": 1, "expires_at": 1,
     }),
     Server => json!({
-        "server": "n/s", "start_id": "s1", "owner": "1/t", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
+        "server": "n/s", "start_id": "s1", "game_id": "g", "owner": "1/t", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
         "cap_checked": 1, "lease_until": 100, "beat_at": 1, "lease_ms": 60_000, "game_modes": ["arena"], "auto_ready": true,
         "ports": ports(), "registration": "w", "expires_at": 1,
     }),

@@ -427,6 +427,7 @@ async fn observe_ends(observed: &mut Observed, stack: &TestStack) {
         ("connectPlayer", json!({ "player_token": player_token(&seat) })),
         ("disconnectPlayer", json!({ "player_token": player_token(&seat) })),
         ("removePlayer", json!({ "player_token": player_token(&seat) })),
+        ("rejoinPlayer", json!({ "player_token": player_token(&seat) })),
     ] {
         observed.host(at, (id, &ended), body.clone(), (400, "MATCHMAKER_LOBBY_STOPPED")).await;
         let nobodys = PlayerSeat { lobby_id: "nobodys".parse().unwrap(), ..stack.seat(&seat) };
@@ -461,12 +462,14 @@ async fn observe_players(observed: &mut Observed, stack: &TestStack) {
         let different = (400, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY");
         observed.ask(&scene, (id, "lobby"), shown(&elsewhere.player), different).await;
     }
-    for token in ["nonsense", &scene.tokens.lobby] {
-        observed.ask(&scene, ("leaveLobby", "anyone"), shown(token), (400, "TOKEN_INVALID")).await;
-    }
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
-    for (body, refusal) in [("{", (400, "API_BAD_BODY")), (&large, (413, "API_BODY_TOO_LARGE"))] {
-        observed.ask(&scene, ("leaveLobby", "anyone"), body, refusal).await;
+    for id in ["leaveLobby", "rejoinPlayer"] {
+        for token in ["nonsense", &scene.tokens.lobby] {
+            observed.ask(&scene, (id, "anyone"), shown(token), (400, "TOKEN_INVALID")).await;
+        }
+        for (body, refusal) in [("{", (400, "API_BAD_BODY")), (&large, (413, "API_BODY_TOO_LARGE"))] {
+            observed.ask(&scene, (id, "anyone"), body, refusal).await;
+        }
     }
     let connect = ("connectPlayer", "lobby");
     let path = observed.document.operation("connectPlayer").path;
@@ -475,7 +478,9 @@ async fn observe_players(observed: &mut Observed, stack: &TestStack) {
     observed.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED")).await;
     let path = observed.document.operation("disconnectPlayer").path;
     stack.call(Method::POST, path, token, shown(&scene.player)).await.expect_ok();
-    observed.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_REMOVED")).await;
+    let (rejoin, left) = (("rejoinPlayer", "anyone"), (400, "MATCHMAKER_PLAYER_REMOVED"));
+    observed.ask(&scene, connect, shown(&scene.player), left).await;
+    observed.ask(&scene, rejoin, shown(&scene.player), left).await;
     let mut capped = new_game("removed", json!({ "duel": { "regions": ["fra"] } }), 9);
     capped.namespaces[0].max_players_per_client = 9;
     let game = stack.make_game_of(capped, 9).await;
@@ -490,6 +495,7 @@ async fn observe_players(observed: &mut Observed, stack: &TestStack) {
     stack.clock.advance(Duration::from_secs(120));
     let expired = (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED");
     observed.ask(&elsewhere, connect, shown(&elsewhere.player), expired).await;
+    observed.ask(&elsewhere, rejoin, shown(&elsewhere.player), expired).await;
 }
 
 async fn observe_servers(observed: &mut Observed, stack: &TestStack) {
@@ -655,6 +661,7 @@ async fn observe_starts(observed: &mut Observed, stack: &TestStack) {
             namespace_id: game.namespace_id().clone(),
             lobby_id: lobby.lobby_id.clone(),
             seat_id: lobby.reserved.keys().next().unwrap().clone(),
+            generation: 0,
             client: None,
             membership: None,
             data: None,

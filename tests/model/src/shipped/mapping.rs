@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use shared::{
     base::ambient::Timestamp,
     models::{
+        generations::Generations,
         ids::{BurstSecret, LobbyId, SeatId, ServerKey, StartId, WriteId},
         lobby::{
             Access as StoredAccess, Availability as StoredAvailability, EndCause as StoredCause,
@@ -29,7 +30,7 @@ use crate::{
     mutations::UNMAPPED,
     tables::{
         Access, Availability, EndCause, Head, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Seats, Server,
-        Stage, first,
+        Stage, Tokens, first,
     },
 };
 
@@ -134,6 +135,11 @@ fn seats_back(of: &std::collections::BTreeMap<SeatId, Timestamp>) -> Seats {
     std::array::from_fn(|seat| of.get(&seat_id(seat)).map_or(0, |until| ticks(*until)))
 }
 
+fn generations(of: Tokens) -> Generations {
+    let (newest, connected) = (of.newest().into(), of.connected().into());
+    Generations { newest, connected, is_leaving: of.is_leaving() }
+}
+
 /// The lobby as stored.
 pub(super) fn lobby(rules: &Rules, at: usize, of: &Lobby) -> StoredLobby {
     let stage = match of.stage {
@@ -165,9 +171,14 @@ pub(super) fn lobby(rules: &Rules, at: usize, of: &Lobby) -> StoredLobby {
         room: None,
         reservation_secs: u32::try_from(span(rules.reservation).as_secs()).unwrap(),
         idle_secs: u32::try_from(span(of.idle).as_secs()).unwrap(),
+        keep_secs: u32::try_from(span(rules.keep).as_secs()).unwrap(),
         taken: of.taken.into(),
         reserved: seats(&of.reserved),
         connected: seats(&of.connected),
+        generations: of.has_tokens.then(|| {
+            let there = of.tokens.iter().enumerate().filter(|(_, tokens)| tokens.are_there());
+            there.map(|(seat, tokens)| (seat_id(seat), generations(*tokens))).collect()
+        }),
         vacated_at: maybe(of.vacated_at),
         lapsed: first(of.lapsed).map(seat_id).collect(),
         connected_by: (of.connected_by > 0).then(|| write_id(of.connected_by)),
@@ -201,6 +212,13 @@ fn lobby_back(of: &StoredLobby) -> Lobby {
         taken: u8::try_from(of.taken).unwrap(),
         reserved: seats_back(&of.reserved),
         connected: seats_back(&of.connected),
+        has_tokens: of.generations.is_some(),
+        tokens: std::array::from_fn(|seat| {
+            of.generations_of(&seat_id(seat)).map_or(Tokens::none(), |of| {
+                let small = |number: u32| u8::try_from(number).unwrap();
+                Tokens::new(small(of.newest), small(of.connected), of.is_leaving)
+            })
+        }),
         vacated_at: of.vacated_at.map_or(0, ticks),
         lapsed: of.lapsed.iter().fold(0, |bits, seat| bits | 1 << number_of(seat.as_str())),
         connected_by: of.connected_by.as_ref().map_or(0, |write| number_of(write.as_str())),
@@ -244,6 +262,7 @@ pub(super) fn server(at: usize, of: &Server) -> StoredServer {
         start_id: Some(start()),
         owner: Some(owner()),
         started_at: time(1),
+        game_id: None,
         former_starts: Vec::new(),
         is_clearing: false,
         region_id: parsed("fra"),

@@ -5,7 +5,7 @@ use std::{future::Future, iter::once, pin::Pin};
 use muster_local::emulator::in_process::WireAnswer;
 use shared::{
     base::ambient::Ambient,
-    models::{errors::Error, lifecycle, pool::Tags, seats::Seats, tag_digests::TagDigests},
+    models::{errors::Error, generations, lifecycle, pool::Tags, seats::Seats, tag_digests::TagDigests},
     store::{
         allotment::AllotmentOutcome,
         client::Store,
@@ -22,10 +22,19 @@ use crate::{
     programs::{Actor, end_as_seen, hide_full, registration_of, take_over},
     tables::{
         Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules,
-        SEATS, SERVERS, Server, Stage,
+        SEATS, SERVERS, Server, Stage, Tokens,
     },
-    writes::{Claim, Creation, Outcome, Part, Sent},
+    writes::{Claim, Creation, Left, Outcome, Part, SeenSeat, Sent},
 };
+
+fn shown(seat: usize, token: u8) -> generations::ShownSeat {
+    generations::ShownSeat { seat_id: mapping::seat_id(seat), generation: token.into() }
+}
+
+fn connect_of(seat: usize, token: u8, write: u8, until: u8) -> lifecycle::Transition {
+    let (write, until) = (mapping::write_id(write), mapping::time(until));
+    lifecycle::Transition::Connect(lifecycle::Connect { seat: shown(seat, token), write, until })
+}
 
 type Sending = Pin<Box<dyn Future<Output = Vec<Outcome>>>>;
 
@@ -98,6 +107,16 @@ pub(super) const KINDS: &[Kind] = &[
         dice.transition(at, lobby, None, Sent::Drain { lobby: at, now }, transition)
     }),
     ("connect", Dice::connect),
+    ("connect: by a later token", |dice| dice.connect_again(true)),
+    ("replace a connection", |dice| dice.connect_again(false)),
+    ("keep a seat: the lobby's first", |dice| dice.keep(false, false)),
+    ("keep a seat: the player's first", |dice| dice.keep(true, false)),
+    ("keep a seat: again", |dice| dice.keep(true, true)),
+    ("issue a token: the lobby's first", |dice| dice.rejoin(false, false)),
+    ("issue a token: of a connected player", |dice| dice.rejoin(false, true)),
+    ("issue a token: of a kept seat", |dice| dice.rejoin(true, true)),
+    ("leave while connected", Dice::mark_leaving),
+    ("disconnect", Dice::disconnect),
     ("leave: connected, in sight", |dice| dice.leave(false, false)),
     ("leave: connected, out of sight", |dice| dice.leave(false, true)),
     ("leave: reserved, in sight", |dice| dice.leave(true, false)),
@@ -164,6 +183,7 @@ impl Dice {
             starting_max: 2,
             connected_max: 192,
             idle: random.u8(0..=2),
+            keep: random.u8(0..=2),
             cap: 0,
             ticks: 0,
             rounds: 0,
@@ -254,8 +274,23 @@ impl Dice {
                 _ => {}
             }
         }
+        lobby.has_tokens = self.one_in(2);
+        for seat in 0..SEATS {
+            if lobby.has_tokens && lobby.holds(seat) {
+                lobby.tokens[seat] = self.tokens();
+            }
+        }
         lobby.taken = lobby.entries();
         lobby
+    }
+
+    /// Tokens of a seat, or none.
+    fn tokens(&mut self) -> Tokens {
+        if self.one_in(3) {
+            return Tokens::none();
+        }
+        let newest = self.within(0, 2);
+        Tokens::new(newest, self.within(0, newest), self.one_in(4))
     }
 
     /// The lobby a while after it was `seen`: as it was, or with something of another one.
@@ -265,7 +300,7 @@ impl Dice {
             return other;
         }
         let (now, seat) = (self.now, self.below(SEATS));
-        match self.within(0, 22) {
+        match self.within(0, 26) {
             0 if lobby.stage == Stage::Ended => lobby.stage = Stage::Ready,
             0 | 1 => lobby.stage = Stage::Ended,
             2 => lobby.stage = other.stage,
@@ -285,9 +320,17 @@ impl Dice {
             16 => std::mem::swap(&mut lobby.reserved[seat], &mut lobby.connected[seat]),
             17 => (lobby.reserved[seat], lobby.connected[seat]) = (self.maybe_time(), 0),
             18 => lobby.lapsed |= other.lapsed,
+            20 | 21 => (lobby.has_tokens, lobby.tokens[seat]) = (true, self.tokens()),
+            22 if !lobby.has_tokens => lobby.has_tokens = true,
+            22 => lobby.tokens = [Tokens::none(); SEATS],
             _ => {}
         }
         lobby.taken = lobby.entries();
+        for seat in 0..SEATS {
+            if !lobby.holds(seat) {
+                lobby.tokens[seat] = Tokens::none();
+            }
+        }
         let held = (0..SEATS).filter(|seat| lobby.holds(*seat)).fold(0, |bits, seat| bits | 1 << seat);
         lobby.lapsed &= !held;
         lobby
@@ -415,6 +458,9 @@ impl Dice {
     fn take_free(&mut self, is_direct: bool, hiding: fn(&mut Self) -> Hiding) -> Option<Scene> {
         let (at, seat, now) = (self.below(LOBBIES), self.below(SEATS), self.now);
         let mut lobby = self.lobby();
+        if lobby.is_there() && self.one_in(8) {
+            lobby.stage = Stage::Ended;
+        }
         // Its own condition on the time of a leave is left out.
         lobby.vacated_at = lobby.vacated_at.min(now);
         let (until, hiding) = (now + self.rules.reservation, hiding(self));
@@ -626,23 +672,144 @@ impl Dice {
             lobby.reserved[seat] = self.time();
             (lobby.taken, lobby.lapsed) = (lobby.entries(), lobby.lapsed & !(1 << seat));
         }
-        let transition = lifecycle::Transition::Connect(mapping::seat_id(seat), mapping::write_id(write));
-        self.transition(at, lobby, None, Sent::Connect { lobby: at, seat, write, now }, transition)
+        if lobby.reserved[seat] > 0 && self.one_in(3) {
+            (lobby.has_tokens, lobby.tokens[seat]) = (true, self.tokens());
+        }
+        let until = self.time();
+        let transition = connect_of(seat, 0, write, until);
+        let seen = SeenSeat { is_reserved: true, ..SeenSeat::default() };
+        let sent = Sent::Connect { lobby: at, seat, token: 0, write, until, seen, now };
+        self.transition(at, lobby, None, sent, transition)
+    }
+
+    /// A lobby with a seat whose player has connected and may have come back.
+    fn lobby_with(&mut self, is_reserved: bool, tokens: Tokens) -> (usize, Lobby) {
+        let (mut lobby, seat) = (self.lobby(), self.below(SEATS));
+        (lobby.reserved[seat], lobby.connected[seat]) = (0, 0);
+        let until = self.now + self.within(1, 6);
+        (if is_reserved { &mut lobby.reserved } else { &mut lobby.connected })[seat] = until;
+        (lobby.stage, lobby.has_tokens) = (Stage::Ready, lobby.has_tokens || tokens.are_there());
+        (lobby.taken, lobby.lapsed) = (lobby.entries(), lobby.lapsed & !(1 << seat));
+        lobby.tokens[seat] = tokens;
+        (seat, lobby)
+    }
+
+    /// A later token's connect, which reads the lobby first.
+    fn connect_again(&mut self, is_reserved: bool) -> Option<Scene> {
+        let (at, now, write) = (self.below(LOBBIES), self.now, self.within(1, 4));
+        let (newest, until) = (self.within(1, 2), self.now + self.within(1, 6));
+        let tokens = Tokens::new(newest, self.within(0, newest - 1), false);
+        let (seat, seen) = self.lobby_with(is_reserved, tokens);
+        let transition = connect_of(seat, newest, write, until);
+        let seat_seen = SeenSeat::of(&seen, seat);
+        let sent = Sent::Connect { lobby: at, seat, token: newest, write, until, seen: seat_seen, now };
+        let (lobby, prior) = (self.later_of(&seen, seat), wire::read(&self.lobby_item(at, &seen)));
+        self.transition(at, lobby, Some(prior), sent, transition)
+    }
+
+    /// The lobby a while after it was `seen`, often with a change of this seat.
+    fn later_of(&mut self, seen: &Lobby, seat: usize) -> Lobby {
+        let mut lobby = self.later(seen);
+        if !lobby.is_there() {
+            return lobby;
+        }
+        let now = self.now;
+        match self.within(0, 9) {
+            0 => (lobby.reserved[seat], lobby.connected[seat]) = (0, 0),
+            1 if lobby.reserved[seat] > 0 => lobby.reserved[seat] = self.within(now - 1, now + 1),
+            1 if lobby.connected[seat] > 0 => lobby.connected[seat] = self.within(now - 1, now + 1),
+            2 if lobby.holds(seat) => (lobby.has_tokens, lobby.tokens[seat]) = (true, self.tokens()),
+            _ => {}
+        }
+        if !lobby.holds(seat) {
+            lobby.tokens[seat] = Tokens::none();
+        }
+        lobby.taken = lobby.entries();
+        lobby
+    }
+
+    fn keep(&mut self, has_map: bool, has_tokens: bool) -> Option<Scene> {
+        let (at, now) = (self.below(LOBBIES), self.now);
+        let newest = self.within(0, 2);
+        let tokens = Tokens::new(newest, self.within(0, newest), false);
+        let (seat, mut seen) = self.lobby_with(false, if has_tokens { tokens } else { Tokens::none() });
+        if !has_map {
+            (seen.has_tokens, seen.tokens) = (false, [Tokens::none(); SEATS]);
+        } else {
+            seen.has_tokens = true;
+        }
+        let (token, until) = (seen.tokens[seat].connected(), seen.kept_until(&self.rules, seat, now));
+        if until == 0 {
+            return None;
+        }
+        let (is_early, seat_seen) = (seen.joinable_from > until, SeenSeat::of(&seen, seat));
+        let sent = Sent::Keep { lobby: at, seat, token, until, is_early, seen: seat_seen, now };
+        let transition = lifecycle::Transition::Disconnect(shown(seat, token), None);
+        let item = self.lobby_item(at, &seen);
+        let prior = if token > 0 { wire::read(&item) } else { wire::refused(&item) };
+        let mut lobby = self.later_of(&seen, seat);
+        if lobby.is_there() && self.one_in(5) {
+            lobby.joinable_from = until + self.within(0, 1);
+        }
+        self.transition(at, lobby, Some(prior), sent, transition)
+    }
+
+    fn rejoin(&mut self, is_reserved: bool, has_map: bool) -> Option<Scene> {
+        let (at, now) = (self.below(LOBBIES), self.now);
+        let newest = self.within(0, 1);
+        let has_tokens = is_reserved || has_map && self.one_in(2);
+        let tokens = if has_tokens { Tokens::new(newest, newest, self.one_in(3)) } else { Tokens::none() };
+        let (seat, mut seen) = self.lobby_with(is_reserved, tokens);
+        if !has_map {
+            (seen.has_tokens, seen.tokens) = (false, [Tokens::none(); SEATS]);
+        } else {
+            seen.has_tokens = true;
+        }
+        let next = seen.tokens[seat].renewed();
+        let sent = Sent::ChangeTokens { lobby: at, seat, next, seen: SeenSeat::of(&seen, seat), now };
+        let transition = lifecycle::Transition::Rejoin(shown(seat, 0));
+        let (lobby, prior) = (self.later_of(&seen, seat), wire::read(&self.lobby_item(at, &seen)));
+        self.transition(at, lobby, Some(prior), sent, transition)
+    }
+
+    /// A player leaves who is connected, and whose seat might be kept.
+    fn mark_leaving(&mut self) -> Option<Scene> {
+        let (at, now, newest) = (self.below(LOBBIES), self.now, self.within(0, 1));
+        let tokens = Tokens::new(newest, self.within(0, newest), false);
+        let (seat, seen) = self.lobby_with(false, tokens);
+        let next = seen.tokens[seat].left();
+        let sent = Sent::ChangeTokens { lobby: at, seat, next, seen: SeenSeat::of(&seen, seat), now };
+        let transition = lifecycle::Transition::GiveUp(shown(seat, newest));
+        let item = self.lobby_item(at, &seen);
+        let prior = if newest > 0 { wire::read(&item) } else { wire::refused(&item) };
+        let lobby = self.later_of(&seen, seat);
+        self.transition(at, lobby, Some(prior), sent, transition)
     }
 
     fn leave(&mut self, is_reserved: bool, is_hidden: bool) -> Option<Scene> {
         let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby());
-        let sent = Sent::Leave { lobby: at, seat, is_reserved, is_hidden, now };
         let transition = lifecycle::Transition::Leave(mapping::seat_id(seat));
+        let how = Left::Anyhow;
         if !is_reserved && !is_hidden {
+            let sent = Sent::Leave { lobby: at, seat, how, is_hidden, seen: SeenSeat::default(), now };
             return self.transition(at, seen, None, sent, transition);
         }
         let is_so = seen.holds(seat) && is_reserved == (seen.reserved[seat] > 0);
         if !is_so || is_hidden != (seen.joinable_from == 0) || !self.is_alive(&seen) {
             return None;
         }
-        let (lobby, prior) = (self.later(&seen), wire::refused(&self.lobby_item(at, &seen)));
+        let sent = Sent::Leave { lobby: at, seat, how, is_hidden, seen: SeenSeat::of(&seen, seat), now };
+        let (lobby, prior) = (self.later_of(&seen, seat), wire::refused(&self.lobby_item(at, &seen)));
         self.transition(at, lobby, Some(prior), sent, transition)
+    }
+
+    /// A player disconnects, on the guess that no seat is kept.
+    fn disconnect(&mut self) -> Option<Scene> {
+        let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby());
+        let how = Left::ByUnlessKept(0);
+        let sent = Sent::Leave { lobby: at, seat, how, is_hidden: false, seen: SeenSeat::default(), now };
+        let transition = lifecycle::Transition::Disconnect(shown(seat, 0), None);
+        self.transition(at, seen, None, sent, transition)
     }
 
     fn lease_of_lobby(

@@ -50,7 +50,8 @@ impl Model {
                 Action::Find { .. } | Action::Create { .. } | Action::Join { .. } => {
                     self.check_seat_answered(&operation, answer, at);
                 }
-                Action::Connect { seat, .. } => self.check_connect_answered(&operation, &seat),
+                Action::Connect { seat, token, .. } => self.check_connect_answered(&operation, &seat, token),
+                Action::Rejoin { seat, lobby } => self.check_rejoined(&seat, &lobby, &operation, answer),
                 action => self.check_done(&operation, &action, answer, history),
             }
         } else {
@@ -135,9 +136,9 @@ impl Model {
         }
     }
 
-    /// I7: a player is let in once.
-    fn check_connect_answered(&mut self, operation: &Operation, seat: &str) {
-        let connects = self.connects.entry(seat.to_owned()).or_default();
+    /// I7: a player is let in once by each token.
+    fn check_connect_answered(&mut self, operation: &Operation, seat: &str, token: u64) {
+        let connects = self.connects.entry((seat.to_owned(), token)).or_default();
         *connects += 1;
         if *connects > 1 {
             self.fail("I7", format!("the player of seat {seat} was let in twice"));
@@ -153,16 +154,29 @@ impl Model {
         match action {
             // A late copy of the write that took the seat may reserve it again, for as long as a reservation
             // goes.
-            Action::Disconnect { seat, lobby: id } | Action::Remove { seat, lobby: id, .. }
+            Action::Remove { seat, lobby: id, .. }
                 if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat))
                     && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
             {
                 self.fail("I4", format!("seat {seat} of lobby {id} was left, and is held"));
             }
+            Action::Disconnect { seat, lobby: id, token, .. }
+                if lobby(id).is_some_and(|lobby| {
+                    let is_there = lobby.connected.contains_key(seat);
+                    let is_first = lobby.reserved.contains_key(seat) && !lobby.tokens.contains_key(seat);
+                    let is_its = lobby.tokens_of(seat).connected == *token;
+                    lobby.lives() && is_its && (is_there || is_first)
+                }) && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
+            {
+                self.fail("I4", format!("the player of seat {seat} of lobby {id} left, and holds it"));
+            }
             // A connected seat stays.
-            Action::GiveUp { seat, lobby: id }
-                if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.reserved.contains_key(seat))
-                    && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
+            Action::GiveUp { seat, lobby: id, token }
+                if lobby(id).is_some_and(|lobby| {
+                    let is_kept = lobby.tokens.contains_key(seat);
+                    let is_newest = lobby.tokens_of(seat).newest == *token;
+                    lobby.lives() && lobby.reserved.contains_key(seat) && is_newest && !is_kept
+                }) && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
             {
                 self.fail("I4", format!("seat {seat} of lobby {id} was given up, and is reserved"));
             }
@@ -405,7 +419,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "API_FORBIDDEN",
             "API_UNAVAILABLE",
         ],
-        Action::Disconnect { .. } | Action::Remove { .. } => &[
+        Action::Disconnect { .. } | Action::Everyone { .. } | Action::Remove { .. } => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY",
@@ -414,6 +428,14 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "API_UNAVAILABLE",
         ],
         Action::GiveUp { .. } => &["MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
+        Action::Rejoin { .. } => &[
+            "MATCHMAKER_LOBBY_NOT_FOUND",
+            "MATCHMAKER_LOBBY_STOPPED",
+            "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED",
+            "MATCHMAKER_PLAYER_REMOVED",
+            "MATCHMAKER_CONTENTION",
+            "API_UNAVAILABLE",
+        ],
         Action::Ready { .. }
         | Action::Close { .. }
         | Action::SetPublicity { .. }

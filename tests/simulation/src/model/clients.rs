@@ -137,7 +137,10 @@ impl Model {
             // Or leaves one, which the client's item gets in a write of its own.
             let leaves = matches!(
                 &other.action,
-                Action::Disconnect { .. } | Action::GiveUp { .. } | Action::Remove { .. }
+                Action::Disconnect { .. }
+                    | Action::Everyone { .. }
+                    | Action::GiveUp { .. }
+                    | Action::Remove { .. }
             );
             (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
         };

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::wire::{STARTING_MS, number};
+use super::{
+    super::wire::{STARTING_MS, number},
+    returns::Tokens,
+};
 
 /// Where a lobby is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,9 +45,11 @@ pub(crate) struct Lobby {
     pub(crate) max_players_direct: u64,
     pub(crate) reservation_ms: u64,
     pub(crate) idle_ms: u64,
+    pub(crate) keep_ms: u64,
     pub(crate) taken: u64,
     pub(crate) reserved: BTreeMap<String, u64>,
     pub(crate) connected: BTreeMap<String, u64>,
+    pub(crate) tokens: BTreeMap<String, Tokens>,
     pub(crate) vacated_at: Option<u64>,
     pub(crate) was_joined: bool,
     pub(crate) is_doubted: bool,
@@ -97,9 +102,16 @@ impl Lobby {
             reservation_ms: count("reservation_secs")? * 1_000,
             // It begins with the first player.
             idle_ms: text("connected_by").and(number(&item["idle_secs"])).unwrap_or(0) * 1_000,
+            keep_ms: number(&item["keep_secs"]).unwrap_or(0) * 1_000,
             taken: count("taken")?,
             reserved: seats("reserved"),
             connected: seats("connected"),
+            tokens: {
+                let tokens = item["generations"]["M"].as_object().into_iter().flatten();
+                tokens
+                    .filter_map(|(seat, text)| Some((seat.clone(), Tokens::read(text["S"].as_str()?)?)))
+                    .collect()
+            },
             vacated_at: number(&item["vacated_at"]),
             was_joined: text("connected_by").is_some(),
             is_doubted: number(&item["doubt"]).unwrap_or(0) > 0,

@@ -45,6 +45,7 @@ impl Model {
             self.check_connected(change, before, after, seat);
         }
         self.check_renewed(change, before, after);
+        self.check_returns(change, before, after);
     }
 
     /// A seat was taken: I1 by its access, I5, and everything that I6 names.
@@ -166,12 +167,11 @@ impl Model {
         let own = change.operation.map(|operation| &self.operations[operation]);
         let has_left = change.is(Write::Leave)
             && own.is_some_and(|own| match &own.action {
-                Action::Disconnect { seat: left, lobby } | Action::Remove { seat: left, lobby, .. } => {
-                    left == seat && *lobby == before.id
-                }
-                // Of a connected player its server says that it left.
-                Action::GiveUp { seat: left, lobby } => {
-                    left == seat && *lobby == before.id && before.reserved.contains_key(seat)
+                action @ (Action::Disconnect { .. }
+                | Action::Everyone { .. }
+                | Action::Remove { .. }
+                | Action::GiveUp { .. }) => {
+                    Self::may_free(before, seat, action, change.part.now.unwrap_or(time))
                 }
                 // A find that gives up.
                 _ => self
@@ -214,9 +214,13 @@ impl Model {
         let Some(operation) = change.operation.map(|operation| &mut self.operations[operation]) else {
             return;
         };
-        match &operation.action {
-            Action::Connect { seat: connected, lobby } if connected == seat && lobby == id => {
+        match &operation.action.clone() {
+            // By a later token than the first, its tokens say so.
+            Action::Connect { seat: connected, lobby, token } if connected == seat && lobby == id => {
                 operation.has_connected = true;
+                if (*token > 0) != before.tokens.contains_key(seat) {
+                    self.fail("I7", format!("seat {seat} of lobby {id} was connected by token {token}"));
+                }
             }
             _ => self.fail("I7", format!("seat {seat} of lobby {id} was connected by somebody else")),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    super::{chance::Chance, requests::Request, wire::Place},
+    super::{chance::Chance, requests::Request, wire::Place, world::KEEP_SECS_MAX},
     Player, Workload,
 };
 use model::conditions::Write;
@@ -20,6 +20,8 @@ pub(super) enum Deed {
     Connect,
     Disconnect,
     GiveUp,
+    Rejoin,
+    Everyone,
     Remove,
     Ready,
     Close,
@@ -61,7 +63,12 @@ impl Workload {
                     self.send(Request::create(&world, namespace, mode.name, region, is_private));
                 }
             }
-            Deed::Connect | Deed::Disconnect | Deed::GiveUp | Deed::Remove => self.play(deed, focus),
+            Deed::Connect
+            | Deed::Disconnect
+            | Deed::GiveUp
+            | Deed::Rejoin
+            | Deed::Everyone
+            | Deed::Remove => self.play(deed, focus),
             Deed::SwitchVersion => {
                 let version = self.chance.below(world.versions.len());
                 self.send(Request::switch_version(&world, namespace, version));
@@ -130,7 +137,8 @@ impl Workload {
         let is_there = |player: &Player| focus.is_some_and(|place| place.key == player.lobby);
         let newest = if self.chance.one_in(3) { None } else { players.last().cloned() };
         let Some(player) = newest.filter(is_there).or(chosen) else { return };
-        let lobby = if deed != Deed::GiveUp && self.chance.one_in(20) {
+        let is_by_player = matches!(deed, Deed::GiveUp | Deed::Rejoin);
+        let lobby = if !is_by_player && self.chance.one_in(20) {
             self.chance.pick(&players).expect("one at least").lobby.clone()
         } else {
             player.lobby.clone()
@@ -142,7 +150,16 @@ impl Workload {
                 let secs = self.chance.range(0..=40);
                 Request::remove(&self.world, namespace, &lobby, &token, secs)
             }
-            _ => Request::player(&self.world, namespace, &lobby, &token, deed == Deed::Connect),
+            Deed::Rejoin => Request::rejoin(&self.world, namespace, &lobby, &token),
+            Deed::Connect => Request::connect(&self.world, namespace, &lobby, &token),
+            _ => {
+                let secs = self.chance.weighted(&[(0, 1), (2, 1), (KEEP_SECS_MAX, 1)]);
+                let keep = if self.chance.one_in(4) { Some(secs) } else { None };
+                match deed {
+                    Deed::Everyone => Request::everyone(&self.world, namespace, &lobby, keep),
+                    _ => Request::disconnect(&self.world, namespace, &lobby, &token, keep),
+                }
+            }
         };
         self.send(sent);
     }
@@ -214,8 +231,9 @@ fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
 /// The deeds of a run with their weights: some never happen, and those that lead to `bias` happen more often.
 pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
     use Deed::{
-        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join,
-        MakePrivate, MakePublic, Ready, Register, Remove, Reopen, Rush, SetState, Silence, SwitchVersion,
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Everyone, Find, FindOnly, GiveUp,
+        Join, MakePrivate, MakePublic, Ready, Register, Rejoin, Remove, Reopen, Rush, SetState, Silence,
+        SwitchVersion,
     };
     let usual = [
         (Find, 24),
@@ -226,6 +244,8 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
         (Connect, 20),
         (Disconnect, 12),
         (GiveUp, 4),
+        (Rejoin, 6),
+        (Everyone, 1),
         (Remove, 2),
         (Ready, 2),
         (Close, 4),
@@ -255,7 +275,10 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
 
 /// Sequences of deeds that cross a delayed `bias`, or come at its last moment.
 pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]] {
-    use Deed::{Beat, Burst, Close, Connect, Deregister, Disconnect, Find, FindOnly, Join, Ready, Wait};
+    use Deed::{
+        Beat, Burst, Close, Connect, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join, Ready,
+        Rejoin, Wait,
+    };
     match bias {
         Some(Write::TakeFreeSeat) => &[&[Connect, Disconnect, Wait, Connect], &[Burst], &[Join], &[Close]],
         Some(Write::End) => &[
@@ -265,6 +288,16 @@ pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]]
             &[Deregister],
             &[Beat],
             &[Ready],
+        ],
+        Some(Write::Keep | Write::Replace | Write::ChangeTokens) => &[
+            &[Disconnect],
+            &[Rejoin, Wait, Connect],
+            &[Rejoin],
+            &[Connect],
+            &[GiveUp],
+            &[Join],
+            &[Close],
+            &[End],
         ],
         Some(Write::GiveBackPlace) => &[&[Beat], &[Beat], &[Deregister]],
         Some(Write::HideFull) => &[&[Disconnect, FindOnly], &[Disconnect, Join], &[Burst], &[Close], &[Join]],
@@ -276,8 +309,8 @@ pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]]
 /// The deeds that lead to `bias`, and to what its conditions guard against.
 pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
     use Deed::{
-        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, GiveUp, Join, MakePrivate,
-        MakePublic, Ready, Register, Remove, Reopen, SetState, Silence,
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Everyone, Find, GiveUp, Join,
+        MakePrivate, MakePublic, Ready, Register, Rejoin, Remove, Reopen, SetState, Silence,
     };
     match bias {
         Some(Write::TakeParty) => &[Burst, Find, Join, Close, Connect],
@@ -287,7 +320,10 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         }
         Some(Write::TakeOverSeat) => &[Burst, Join, Close, Connect, End],
         Some(Write::Leave) => &[Disconnect, GiveUp, Close, Reopen, Burst],
-        Some(Write::Connect) => &[Connect],
+        Some(Write::Connect) => &[Connect, Rejoin, Disconnect],
+        Some(Write::Replace) => &[Connect, Rejoin, Disconnect, End],
+        Some(Write::Keep) => &[Connect, Disconnect, Everyone, Rejoin, Join, Close, End],
+        Some(Write::ChangeTokens) => &[Connect, Rejoin, GiveUp, Disconnect, End],
         Some(Write::Ready) => &[Ready, Close, Join],
         Some(Write::End) => &[Disconnect, Connect, Silence, Beat, Join, Find, Deregister, Ready],
         Some(Write::GiveBackPlace) => &[Silence, Beat, Join, Find],

@@ -1,0 +1,3 @@
+//! The Lambda function of players.rejoin.
+
+shared::main!(rejoin_player::RejoinPlayer);
