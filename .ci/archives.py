@@ -30,7 +30,6 @@ PLATFORMS = {
     "aarch64-apple-darwin": {"os": ["darwin"], "cpu": ["arm64"]},
     "aarch64-unknown-linux-gnu": {"os": ["linux"], "cpu": ["arm64"], "libc": ["glibc"]},
     "x86_64-apple-darwin": {"os": ["darwin"], "cpu": ["x64"]},
-    "x86_64-pc-windows-msvc": {"os": ["win32"], "cpu": ["x64"]},
     "x86_64-unknown-linux-gnu": {"os": ["linux"], "cpu": ["x64"], "libc": ["glibc"]},
 }
 ARCHITECTURES = {"arm64": "aarch64-unknown-linux-gnu", "x86_64": "x86_64-unknown-linux-gnu"}
@@ -100,8 +99,7 @@ def with_pages(files, target, packages):
 
 
 def programs(out, target, folder):
-    suffix = ".exe" if "windows" in target else ""
-    files = {f"{name}{suffix}": (pathlib.Path(folder, f"{name}{suffix}").read_bytes(), True) for name in PROGRAMS}
+    files = {name: (pathlib.Path(folder, name).read_bytes(), True) for name in PROGRAMS}
     pack(out / f"muster-{target}.tar.gz", f"muster-{target}", with_pages(files, target, PROGRAMS))
 
 

@@ -3,10 +3,9 @@ const { spawn } = require("node:child_process");
 
 module.exports = (program) => {
   const platform = `${process.platform}-${process.arch}`;
-  const file = process.platform === "win32" ? `${program}.exe` : program;
   let path;
   try {
-    path = require.resolve(`muster-local-${platform}/bin/${file}`);
+    path = require.resolve(`muster-local-${platform}/bin/${program}`);
   } catch {
     console.error(`${program}: there is none for ${platform}, or npm left out optional dependencies`);
     process.exit(1);

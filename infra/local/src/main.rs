@@ -1,4 +1,4 @@
-//! `cargo run`: the whole service on your machine.
+//! `muster-local`: the whole service on your machine.
 
 use std::{
     io::{self, Write as _},
