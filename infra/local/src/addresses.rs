@@ -163,14 +163,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_all_addresses_those_are_named_that_others_reach() {
+        let urls = |host: &str| {
+            let listening = Listening { host: host.parse().unwrap(), port: 3000, listeners: Vec::new() };
+            listening.other_urls()
+        };
+        let (ipv4, all) = (urls("0.0.0.0"), urls("::"));
+        for url in all.iter().chain(&ipv4) {
+            let address: SocketAddr = url.strip_prefix("http://").unwrap().parse().unwrap();
+            assert!(!address.ip().is_loopback() && address.port() == 3000, "{url}");
+            assert!(address.is_ipv4() || !ipv4.contains(url), "{url}");
+        }
+        assert!(ipv4.iter().all(|url| all.contains(url)), "{ipv4:?} {all:?}");
+    }
+
     #[tokio::test]
     async fn a_taken_port_and_a_foreign_address_are_named() {
         let taken = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
         let (host, port) = (Ipv4Addr::LOCALHOST.into(), taken.port);
         let address = SocketAddr::from((host, port));
         assert!(matches!(listen(host, port).await, Err(ListenError::PortTaken(at)) if at == address));
-        // An address of documentation, which no machine has.
-        let foreign: IpAddr = "192.0.2.7".parse().unwrap();
+        // An address for documentation: no machine should have it.
+        let foreign: IpAddr = "203.0.113.7".parse().unwrap();
         assert!(matches!(listen(foreign, 0).await, Err(ListenError::NotHere(at)) if at == foreign));
     }
 }

@@ -60,10 +60,10 @@ async fn a_public_url_is_what_the_stack_hands_out() {
 
 #[tokio::test]
 async fn an_address_or_url_that_cannot_be_used_is_refused() {
-    let message = refusal(&["--port", "0", "--host", "192.0.2.7"]).await;
+    let message = refusal(&["--port", "0", "--host", "203.0.113.7"]).await;
     assert_eq!(
         message,
-        "192.0.2.7 is no address of this machine; use one of its own, or 0.0.0.0 for all of them"
+        "203.0.113.7 is no address of this machine; use one of its own, or 0.0.0.0 for all of them"
     );
     for (option, value, says) in [
         ("--host", "muster.example", "must be an IP address of this machine, or 0.0.0.0 for all of them"),
