@@ -54,13 +54,18 @@ const MEASURED: [(&str, &str); 4] = [
 /// The first of them over the SDK's default client, a package outside of the workspace.
 const DEFAULTS: &str = "find-lobby-defaults";
 type Settings = &'static [(&'static str, &'static str)];
-/// What the release profile might be: its name and cargo's variables. The first is what it is.
+const LTO: &str = "CARGO_PROFILE_RELEASE_LTO";
+const OPT_LEVEL: &str = "CARGO_PROFILE_RELEASE_OPT_LEVEL";
+/// What releases set.
+const RELEASED: Settings = &[(LTO, "fat")];
+/// What the release profile might be: its name and cargo's variables. The first is what releases are built
+/// with, the last what `sam build` takes.
 const PROFILES: [(&str, Settings); 5] = [
-    ("z, fat LTO", &[]),
-    ("s, fat LTO", &[("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s")]),
-    ("3, fat LTO", &[("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")]),
-    ("z, thin LTO", &[("CARGO_PROFILE_RELEASE_LTO", "thin")]),
-    ("z, no LTO", &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
+    ("z, fat LTO", RELEASED),
+    ("s, fat LTO", &[(LTO, "fat"), (OPT_LEVEL, "s")]),
+    ("3, fat LTO", &[(LTO, "fat"), (OPT_LEVEL, "3")]),
+    ("z, thin LTO", &[(LTO, "thin")]),
+    ("z, no LTO", &[]),
 ];
 /// What functions trust otherwise, so that as much is read.
 const AUTHORITIES: &str = include_str!("../../shared/src/base/aws/authorities.pem");
@@ -98,7 +103,7 @@ async fn main() {
 }
 
 async fn compare_functions(world: &World) {
-    let mut built = world.build(&MEASURED, &[], "cold-start");
+    let mut built = world.build(&MEASURED, RELEASED, "cold-start");
     built.push(world.build_defaults("cold-start"));
     let figures = measure(&built).await;
     println!(
@@ -219,7 +224,7 @@ impl World {
     fn build_defaults(&self, folder: &str) -> Built {
         let (name, token) = MEASURED[0];
         let manifest = format!("tests/{DEFAULTS}/Cargo.toml");
-        let path = build_release(DEFAULTS, &["--manifest-path", &manifest], &[], folder);
+        let path = build_release(DEFAULTS, &["--manifest-path", &manifest], RELEASED, folder);
         let mut built = self.built(name, token, path);
         let bundle = self.machine_authorities.0.display().to_string();
         built.environment.insert("SSL_CERT_FILE".to_owned(), bundle);

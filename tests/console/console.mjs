@@ -549,7 +549,7 @@ check("a foreign page can neither read nor change anything, whatever it tries", 
 check("a name of somebody else's that leads here gets nothing", async () => {
   const page = await browser.newPage();
   const { port } = new URL(base);
-  for (const path of ["/", "/errors", "/_console/main.js", "/_console/deployment", "/_local/demo", "/_local/store"]) {
+  for (const path of ["/", "/_console/main.js", "/_console/deployment", "/_local/demo", "/_local/store"]) {
     const answer = await page.goto(`http://rebound.example:${port}${path}`);
     assert.equal(answer.status(), 403, path);
   }

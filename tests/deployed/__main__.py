@@ -46,7 +46,8 @@ def prove(name, step):
 
 def of_stubs(account):
     stub = pathlib.Path(__file__).with_name("stub.py")
-    return deployment.steps(account, Build(account.folder / "stubs", lambda _, path: shutil.copy(stub, path)))
+    copied = lambda _, path: shutil.copy(stub, path)
+    return deployment.steps(account, Build.of_release(account.folder / "stubs", copied))
 
 
 def of_functions(account, binaries):

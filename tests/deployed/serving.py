@@ -27,9 +27,8 @@ def steps(scene):
         account.run("bash", "-eo", "pipefail", "-c", script, env={**account.environment, "STACK": stack.name})
 
     def begins():
-        """README's commands after `sam deploy`, word for word, lead to a lobby."""
-        installing, *others = readme()
-        assert installing == "cargo install --path infra/operator", installing
+        """README's commands for a game of one's own lead to a lobby here, too, as it says after `sam deploy`."""
+        commands = readme(stack.name)
         environment = {
             **scene.muster.environment,
             "PATH": f"{scene.binaries}:{account.environment['PATH']}",
@@ -37,10 +36,10 @@ def steps(scene):
         }
         work = account.folder / "readme"
         work.mkdir()
-        script = "\n".join(others)
+        script = "\n".join(commands)
         said = account.run("bash", "-euo", "pipefail", "-c", script, env=environment, cwd=work).stdout
         assert re.search(r'"lobby":\{"lobby_id":"[0-9a-f-]{36}"', said.splitlines()[-1]), said
-        return f"{len(others)} commands."
+        return f"{len(commands)} commands."
 
     def answers():
         """Each operation answers 200 out of a namespace that its function does not know yet, with the
@@ -74,12 +73,16 @@ def steps(scene):
     return [("smoke", smokes), ("readme", begins), ("operations", answers), ("session", plays), ("conformance", conforms)]
 
 
-def readme():
-    """The commands of the block that begins with the operator's command."""
+def readme(stack):
+    """The commands for a game of one's own, with the stack in place of the local one."""
     text = (WORKSPACE / "README.md").read_text()
     blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    (block,) = (block for block in blocks if block.startswith("$ cargo install "))
-    return [command.strip() for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    (block,) = (block for block in blocks if block.startswith("$ echo "))
+    block = block.replace("./muster ", "muster ").replace("--local", f"--stack {stack}")
+    commands = [command.strip() for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    own = [command for command in commands if not command.startswith("export API_URL=")]
+    assert len(own) == len(commands) - 1, commands
+    return [f"muster doctor --stack {stack}", *own]
 
 
 def surroundings(scene):

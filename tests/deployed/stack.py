@@ -3,10 +3,15 @@
 import json
 import re
 import shutil
+import sys
+import tarfile
 import tomllib
 
 from account import WORKSPACE
 from api import Api
+
+sys.path.append(str(WORKSPACE / ".ci"))
+import archives
 
 TEMPLATE = (WORKSPACE / "template.yaml").read_text()
 # What functions need of their own folders: the name of each in the template, and its binary.
@@ -35,6 +40,21 @@ class Build:
         shutil.copy(WORKSPACE / "infra" / "observability.yaml", folder / "infra")
         self.template = folder / "template.yaml"
         self.template.write_text(text)
+
+    @classmethod
+    def of_release(cls, folder, program):
+        """As the archive of a release has it: the template beside a ZIP file for each function."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for binary in FUNCTIONS.values():
+            (folder / "binaries" / binary).mkdir(parents=True)
+            program(binary, folder / "binaries" / binary / "bootstrap")
+        archives.functions(folder, "arm64", folder / "binaries")
+        build = cls.__new__(cls)
+        build.folder = folder / "muster-aws-arm64"
+        with tarfile.open(f"{build.folder}.tar.gz") as archive:
+            archive.extractall(folder, filter="data")
+        build.template = build.folder / "template.yaml"
+        return build
 
     def package(self, account):
         """Uploads the functions, so that deployments need not do it again."""

@@ -76,5 +76,5 @@ async fn without_a_stack_it_fails_and_says_how_to_start_one() {
     let Ended { status, stdout, stderr } = Program::run(BINARY, &["--url", &url], &BTreeMap::new()).await;
     assert_eq!((status.code(), stdout.as_str()), (Some(1), ""));
     assert_eq!(stderr, format!("muster-example: {error}\n"));
-    assert!(stderr.contains(&url) && stderr.contains("start it with `cargo run`"), "{stderr}");
+    assert!(stderr.contains(&url) && stderr.contains("start it with `muster-local`"), "{stderr}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{
     Configuration, check,
-    conditions::{self, Condition, UNVACATED, Write},
+    conditions::{self, Condition, Write},
     configurations::{all, open_findings},
     mutations::{VERDICTS, left_out},
     report::lists_every_condition,
@@ -60,7 +60,12 @@ fn what_a_condition_keeps_from_going_wrong_is_found_without_it() {
         (Write::PutLobby, "attribute_not_exists(#lobby_id)", "a creation sent twice", "I4"),
         (Write::TakeFreeSeat, "#pool = :pool", "another version", "I6"),
         (Write::TakeParty, "#max_players_party = :capacity", "a party assumes a capacity", "I1"),
-        (Write::TakeParty, UNVACATED, "two parties, two lobbies of three seats", "I13"),
+        (
+            Write::TakeParty,
+            "attribute_not_exists(#connected.#member)",
+            "a party sent twice, whose first seat is taken over",
+            "I13",
+        ),
     ];
     for (write, clause, name, invariant) in cases {
         let condition = Condition { write, clause };

@@ -102,7 +102,8 @@ async fn a_party_gets_seats_of_one_lobby_and_a_token_for_each() {
         let connect = json!({ "player_token": player["token"], "details": true });
         let connected =
             game.host(&stack, &lobby_id, (Method::POST, "players/connected"), connect).await.expect_ok();
-        let mut expected = json!({ "player_id": found[nth].seat_id, "party_id": first, "party_size": 3 });
+        let mut expected =
+            json!({ "player_id": found[nth].seat_id, "generation": 0, "party_id": first, "party_size": 3 });
         if let Some(data) =
             [json!({ "name": "Ada" }), Value::Null, json!(7)].get(nth).filter(|data| !data.is_null())
         {

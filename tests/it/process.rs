@@ -33,6 +33,7 @@ mod log;
 mod operator;
 mod own_game;
 mod private;
+mod reach;
 mod refusals;
 mod releases;
 mod restoring;

@@ -278,6 +278,7 @@ async fn the_answers_that_hold_tokens_are_known_to_the_tests_of_the_log() {
         "find-lobby",
         "heartbeat-server",
         "join-lobby",
+        "rejoin-player",
     ];
     assert_eq!(issuing, expected);
 }

@@ -53,6 +53,9 @@ const SOURCES: &[(&str, &str)] = &[
     ("transitions", include_str!("../../shared/src/store/transitions.rs")),
 ];
 
+/// Literals that are assignments, which a write may have or not.
+const ASSIGNMENTS: &[&str] = &["#joinable_from = :lapse", "#vacated_at = :now", "#generations = :tokens"];
+
 /// Literals that are conditions of queries, not of writes.
 const KEY_CONDITIONS: &[&str] = &[
     "#pool = :pool AND #joinable_from <= :now",
@@ -132,5 +135,8 @@ fn is_condition(text: &str) -> bool {
     let compares =
         [" = :", " <> :", " < ", " <= ", " > ", " >= ", " IN ("].iter().any(|sign| text.contains(sign));
     let names = text.contains('#') && !text.contains("SET ") && !text.contains("REMOVE ");
-    names && !text.starts_with(',') && (compares || text.contains("attribute_"))
+    names
+        && !text.starts_with(',')
+        && !ASSIGNMENTS.contains(&text)
+        && (compares || text.contains("attribute_"))
 }

@@ -109,7 +109,7 @@ export function show(screen, context) {
 
   function showServers(all) {
     if (all.length === 0) {
-      const command = deployment.kind === "local" ? "cargo run --bin muster-example" : `muster token create server ${game.name_id}/${namespace.name_id} --stack ${deployment.name}`;
+      const command = deployment.kind === "local" ? "muster-example" : `muster token create server ${game.name_id}/${namespace.name_id} --stack ${deployment.name}`;
       servers.replaceChildren(el("li", {}, empty("No game server: no lobby can be created. Start one:", command)));
       return;
     }

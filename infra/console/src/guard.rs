@@ -13,7 +13,7 @@ use std::{
 
 use http::{
     HeaderMap, HeaderValue, Uri,
-    header::{CACHE_CONTROL, COOKIE, HOST, HeaderName, ORIGIN, X_CONTENT_TYPE_OPTIONS},
+    header::{self, CACHE_CONTROL, COOKIE, HOST, HeaderName, ORIGIN, X_CONTENT_TYPE_OPTIONS},
     uri::Authority,
 };
 use ring::digest::{SHA256, digest};
@@ -22,6 +22,13 @@ use shared::base::ambient::Ambient;
 /// A header that a page of another origin may send only after a preflight.
 pub const OWN_HEADER: HeaderName = HeaderName::from_static("muster-console");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What proxies add to requests that they pass on.
+const PASSED_ON: [HeaderName; 4] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+];
 /// The cookie of a session. A browser shares cookies between ports, so its name has the port.
 const COOKIE_PREFIX: &str = "muster_console_";
 /// Keep every response from pages of other origins, which may embed it even where they cannot read it, and
@@ -32,10 +39,13 @@ const OF_RESPONSES: [(HeaderName, &str); 3] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Whether a request comes from this machine and was meant for it.
+/// Whether a request comes from this machine and was meant for it. One that a proxy or tunnel on this machine
+/// passes on comes from elsewhere, and its `Host` may be the proxy's.
 #[must_use]
 pub fn is_for_this_machine(headers: &HeaderMap, uri: &Uri, peer: SocketAddr) -> bool {
-    peer.ip().to_canonical().is_loopback() && is_meant_for(headers, uri, is_loopback)
+    peer.ip().to_canonical().is_loopback()
+        && !PASSED_ON.iter().any(|name| headers.contains_key(name))
+        && is_meant_for(headers, uri, is_loopback)
 }
 
 /// Whether a request was meant for a name of the listener's own, which `is_own` recognises in its `Host` and
@@ -216,6 +226,15 @@ mod tests {
         assert!(!reaches("127.0.0.1:9", "/", &["localhost", "evil.example"]));
         assert!(!reaches("127.0.0.1:9", "http://evil.example/", &["localhost"]));
         assert!(!reaches("192.0.2.7:9", "/", &["localhost"]));
+    }
+
+    #[test]
+    fn what_a_proxy_of_this_machine_passes_on_is_kept_out() {
+        let uri = "/".parse().unwrap();
+        for name in ["forwarded", "via", "x-forwarded-for", "x-forwarded-host"] {
+            let passed_on = headers(&[("host", "localhost"), (name, "127.0.0.1")]);
+            assert!(!is_for_this_machine(&passed_on, &uri, "127.0.0.1:9".parse().unwrap()), "{name}");
+        }
     }
 
     #[test]

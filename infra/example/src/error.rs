@@ -10,7 +10,7 @@ use crate::client::ClientError;
 #[derive(Debug, thiserror::Error)]
 pub enum ExampleError {
     /// There is no local stack.
-    #[error("no local stack: {0}; start it with `cargo run`")]
+    #[error("no local stack: {0}; start it with `muster-local`")]
     NoLocalStack(ClientError),
     /// A call of the service failed.
     #[error(transparent)]

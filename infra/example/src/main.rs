@@ -1,4 +1,4 @@
-//! `cargo run --bin muster-example`, beside a running `cargo run`.
+//! `muster-example`, beside a running `muster-local`.
 
 use std::{
     fmt::Display,

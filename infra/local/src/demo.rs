@@ -42,7 +42,7 @@ const MAX_PLAYERS_PER_CLIENT: u32 = u32::MAX;
 /// The response of `GET /_local/demo`: all data for a first request, of the demo game or of a studio's own.
 #[derive(Clone, Debug, Serialize)]
 pub struct Demo {
-    /// The gateway's URL.
+    /// The URL at which clients reach the gateway.
     pub base_url: String,
     /// The game.
     pub game_id: GameId,

@@ -4,7 +4,6 @@
 //! event, so that an operation gets the same request as when deployed. The gateway also sends API Gateway's
 //! own responses (no route, too large, preflight, a failed function).
 
-use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -26,10 +25,12 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 use shared::base::ambient::{Ambient, within};
 use time::OffsetDateTime;
-use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use crate::addresses::Listening;
 use crate::console::Shown;
 use crate::cors::Cors;
 use crate::event::{Arrival, EventError};
@@ -63,34 +64,6 @@ pub type Handler = Arc<
 /// What the gateway sends.
 pub type Answer = Response<Body>;
 
-/// Binds the gateway's address; port 0 takes a free one.
-///
-/// # Errors
-///
-/// [`GatewayError::PortTaken`] when another program listens there, else [`GatewayError::Bind`].
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, GatewayError> {
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => GatewayError::PortTaken(address),
-        _ => GatewayError::Bind { address, source },
-    })
-}
-
-/// Why the gateway does not run.
-#[derive(Debug, thiserror::Error)]
-pub enum GatewayError {
-    /// Another program listens at the address.
-    #[error("{0} is in use by another program; stop it or choose another port")]
-    PortTaken(SocketAddr),
-    /// The system refuses the address.
-    #[error("cannot listen at {address}: {source}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
 /// The routes of the local stack and the rules of its HTTP API.
 pub struct Gateway {
     /// A more specific route precedes others that match the same path.
@@ -122,20 +95,27 @@ impl Gateway {
         Self { console: Some(console), ..self }
     }
 
-    /// Serves HTTP/1.1 on `listener` until `shutdown` resolves, then lets requests under way finish, for at
-    /// most five seconds.
-    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+    /// Serves HTTP/1.1 until `shutdown` resolves, then lets requests under way finish, for at most five
+    /// seconds.
+    pub async fn serve(self, listening: Listening, shutdown: impl Future<Output = ()>) {
         let gateway = Arc::new(self);
-        let served = Arc::clone(&gateway);
-        let answer = move |request: Request<Incoming>, peer| {
-            let gateway = Arc::clone(&served);
-            async move { gateway.answer(request, peer).await }
-        };
-        let shutdown = async {
-            shutdown.await;
-            gateway.console.iter().for_each(Shown::close);
-        };
-        listening::serve(listener, Some(HEADER_LIMIT_BYTES), answer, shutdown).await;
+        let (open, closed) = watch::channel(());
+        let mut serving = JoinSet::new();
+        for listener in listening.into_listeners() {
+            let (gateway, mut closed) = (Arc::clone(&gateway), closed.clone());
+            let answer = move |request: Request<Incoming>, peer| {
+                let gateway = Arc::clone(&gateway);
+                async move { gateway.answer(request, peer).await }
+            };
+            let shutdown = async move {
+                let _closed = closed.changed().await;
+            };
+            serving.spawn(listening::serve(listener, Some(HEADER_LIMIT_BYTES), answer, shutdown));
+        }
+        shutdown.await;
+        gateway.console.iter().for_each(Shown::close);
+        drop(open);
+        while serving.join_next().await.is_some() {}
     }
 
     async fn answer(&self, request: Request<impl Received<Data = Bytes>>, peer: SocketAddr) -> Answer {

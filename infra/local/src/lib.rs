@@ -5,6 +5,7 @@
 //! send, [`functions`] runs the operations, [`demo`] creates a demo game or [`own_game`] a studio's own,
 //! [`console`] shows it all, and [`requests`] logs a line for each request.
 
+pub mod addresses;
 pub mod console;
 pub mod cors;
 pub mod demo;

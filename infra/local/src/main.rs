@@ -1,4 +1,4 @@
-//! `cargo run`: the whole service on your machine.
+//! `muster-local`: the whole service on your machine.
 
 use std::{
     io::{self, Write as _},
@@ -11,6 +11,7 @@ use std::{
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use muster_local::{
+    addresses::{parse_host, parse_public_url},
     emulator::Storage,
     requests::REQUESTS,
     stack::{Options, Stack},
@@ -41,9 +42,17 @@ const READ: Duration = Duration::from_secs(1);
 #[derive(Debug, Parser)]
 #[command(name = "muster-local", version, about, args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Port of the gateway on 127.0.0.1; 0 takes a free one.
+    /// Also listen at this address of the machine, or at all of them by 0.0.0.0, so that phones, colleagues
+    /// and containers reach the API. The console stays on 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = parse_host)]
+    host: IpAddr,
+    /// Port of the gateway; 0 takes a free one.
     #[arg(long, default_value_t = 3000)]
     port: u16,
+    /// URL at which clients reach the API, such as that of a tunnel or proxy, for what hands out the stack's
+    /// own URL.
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    public_url: Option<String>,
     /// Folder that keeps the data; without it, all data is gone at the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -106,7 +115,9 @@ async fn main() -> ExitCode {
             return store.stop().await;
         }
         let options = Options {
+            host: arguments.host,
             port: arguments.port,
+            public_url: arguments.public_url,
             storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
             ambient,
             outside: Environment::of_process().outside()?,
@@ -115,10 +126,7 @@ async fn main() -> ExitCode {
         let mut stack = Stack::start(options).await?;
         stack.sweep_every(SWEEP);
         stack.sum_up_every(SUM);
-        says(match stack.game_file() {
-            None => welcome::text(&stack.demo),
-            Some(file) => welcome::text_of_own_game(&stack.demo, &file),
-        });
+        says(welcome::text(&stack));
         stack.follow_game_every(READ);
         end.received().await;
         stack.stop().await

@@ -1,12 +1,6 @@
 //! The whole service in one process: emulator, operations, gateway.
 
-use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use http::{Method, StatusCode};
@@ -23,6 +17,7 @@ use shared::{
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
+    addresses::{ListenError, listen},
     console::Shown,
     demo::{CurrentDemo, Demo, DemoError},
     emulator::{
@@ -31,7 +26,7 @@ use crate::{
         link::{Link, patient_client_over},
     },
     functions::{Functions, StartError},
-    gateway::{self, Gateway, GatewayError},
+    gateway::Gateway,
     local::LocalHandler,
     own_game::{self, FollowedFile},
     requests::RequestLog,
@@ -45,8 +40,12 @@ pub const TEMPLATE: &str = include_str!("../../../template.yaml");
 /// Options of a stack.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The gateway's port on 127.0.0.1; 0 takes a free one.
+    /// The gateway's address, besides loopback.
+    pub host: IpAddr,
+    /// The gateway's port; 0 takes a free one.
     pub port: u16,
+    /// The URL at which clients reach the gateway, where it hands out its own; by default that on loopback.
+    pub public_url: Option<String>,
     /// The storage of the data.
     pub storage: Storage,
     /// The clock and randomness.
@@ -62,6 +61,10 @@ pub struct Options {
 pub struct Stack {
     /// Its demo, or the same of a studio's own game, as it was at the start.
     pub demo: Demo,
+    /// The gateway's URL on this machine.
+    pub url: String,
+    /// Its URLs at other addresses.
+    pub other_urls: Vec<String>,
     current: Arc<CurrentDemo>,
     game: Option<FollowedFile>,
     store: Store,
@@ -85,7 +88,7 @@ pub enum StackError {
     Function(String, StartError),
     /// The gateway cannot listen.
     #[error("{0}")]
-    Gateway(#[from] GatewayError),
+    Listen(#[from] ListenError),
     /// The database does not run.
     #[error("{0}")]
     Emulator(#[from] EmulatorError),
@@ -152,16 +155,13 @@ impl Stack {
     }
 
     async fn start_with(database: Option<Emulator>, options: Options) -> Result<Self, StackError> {
-        let Options { port, storage, ambient, outside, game } = options;
+        let Options { host, port, public_url, storage, ambient, outside, game } = options;
         let game = game.map(FollowedFile::read).transpose()?;
         let template = Template::parse(TEMPLATE)?;
         // The port first, so that a second stack fails before it changes anything.
-        let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
-        let address = listener.local_addr().map_err(|source| GatewayError::Bind {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-            source,
-        })?;
-        let base_url = format!("http://{address}");
+        let listening = listen(host, port).await?;
+        let (url, other_urls) = (listening.url(), listening.other_urls());
+        let base_url = public_url.unwrap_or_else(|| url.clone());
 
         let emulator = match database {
             Some(database) => database,
@@ -192,14 +192,28 @@ impl Stack {
         }
         let local = local_routes(&current, &emulator, &key, &functions);
         let log = Arc::new(RequestLog::default());
-        let (keyed, url, logged) = (Arc::clone(&keys), demo.base_url.clone(), Arc::clone(&log));
-        let console = Shown::new(store.clone(), keyed, ambient.clone(), url, logged);
+        let (keyed, logged) = (Arc::clone(&keys), Arc::clone(&log));
+        let console = Shown::new(store.clone(), keyed, ambient.clone(), url.clone(), logged);
         let gateway = Gateway::new(routes, local, template.cors, ambient.clone()).with_console(console);
         let (stop, stopped) = oneshot::channel();
-        let gateway = tokio::spawn(gateway.serve(listener, async move {
+        let gateway = tokio::spawn(gateway.serve(listening, async move {
             let _stopped_or_dropped = stopped.await;
         }));
-        Ok(Self { demo, current, game, store, keys, functions, emulator, ambient, log, stop, gateway })
+        Ok(Self {
+            demo,
+            url,
+            other_urls,
+            current,
+            game,
+            store,
+            keys,
+            functions,
+            emulator,
+            ambient,
+            log,
+            stop,
+            gateway,
+        })
     }
 
     /// Starts to delete expired items once a `period`, by the machine's clock.

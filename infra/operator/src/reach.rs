@@ -33,7 +33,7 @@ pub enum TargetError {
     #[error("the signing key cannot be read: {0}")]
     NoSigningKey(String),
     /// The local stack did not respond.
-    #[error("no local stack answers at {url} ({problem}); start it with `cargo run`")]
+    #[error("no local stack answers at {url} ({problem}); start it with `muster-local`")]
     NoLocalStack {
         /// Its URL.
         url: String,

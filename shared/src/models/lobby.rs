@@ -191,8 +191,8 @@ impl Refusal {
 }
 
 /// A lobby's place in the index of lobbies with room for parties: those with the least room come first, of
-/// equals the older. As a number, [`Room::STEP`] times the seats that are free for the largest party, plus
-/// the time of its creation.
+/// equals the older. As a number, 10^14 times the seats that are free for the largest party, plus the time
+/// of its creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Room(u64);
@@ -340,7 +340,8 @@ impl Lobby {
     /// Its place at `now` in the index of lobbies with room for parties, if it has one there.
     #[must_use]
     pub fn room_at(&self, now: Timestamp) -> Option<Room> {
-        self.room_with(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
+        let held = u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX);
+        self.room_with(held).filter(|_| !self.is_over(now))
     }
 
     /// The same once `held` of its seats are.

@@ -83,8 +83,8 @@ impl Seating {
 
     /// Begins `operation` for a player, or returns the response that it had within the last ten minutes.
     /// While another request with its key is under way, waits for the response or refusal of that one, unless
-    /// two others wait already. Replaces a run that crashed. The player tokens have the data of the `party`. A
-    /// retry's tokens have the retry's own, because no data of players is stored.
+    /// two others wait already. Replaces a run that crashed. The player tokens have the data of the `party`.
+    /// A retry's tokens have the retry's own, because no data of players is stored.
     ///
     /// One consistent read unit with an `Idempotency-Key`, more while it waits or if it replaces a run; none
     /// without.

@@ -207,8 +207,8 @@ impl Store {
         }
     }
 
-    /// Points the holds of `seats`, which are still as `seen`, to the lobby and time of `hold`, where the seats
-    /// are or are about to be. False when one is gone or changed. One write unit.
+    /// Points the holds of `seats`, which are still as `seen`, to the lobby and time of `hold`, where the
+    /// seats are or are about to be. False when one is gone or changed. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

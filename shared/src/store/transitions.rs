@@ -123,7 +123,7 @@ impl Store {
     /// Returns those that are not kept: of players who will not return, and all if that time is zero. A
     /// player who connects meanwhile stays so.
     ///
-    /// One read unit for each started 4 KB, and a write for each [`KEPT_MAX`] seats, at one unit for each
+    /// One read unit for each started 4 KB, and a write for each 45 seats, at one unit for each
     /// started KB, and two of the index where the lobby comes into sight earlier.
     ///
     /// # Errors

@@ -229,8 +229,8 @@ fn verification_data(body: &mut JsonBody<'_>) -> Result<Option<HandedOn>, Error>
 /// player and `players_data` for a party, with an element for each.
 ///
 /// # Errors
-/// [`Error::BadBody`] for another size, and for data that is too large, of too many players, or of both kinds;
-/// or as [`HandedOn::new`].
+/// [`Error::BadBody`] for another size, and for data that is too large, of too many players, or of both
+/// kinds; or as [`HandedOn::new`].
 pub fn party(body: &mut JsonBody<'_>) -> Result<Party, Error> {
     let data = |name: &str, json: &RawValue| {
         let data = (json.get() != "null").then(|| PlayerData::new(json));

@@ -103,7 +103,8 @@ impl TestStack {
     async fn start_among(outside: Outside, storage: Storage, ambient: Ambient) -> Self {
         // Silent, unless MUSTER_LOG sets more.
         log::log_text(log::Targets::new());
-        let options = Options { port: 0, storage, ambient, outside, game: None };
+        let host = Ipv4Addr::LOCALHOST.into();
+        let options = Options { host, port: 0, public_url: None, storage, ambient, outside, game: None };
         let other = if options.storage == Storage::Memory { second_opinion::fresh().await } else { None };
         let stack = match other {
             Some(database) => Stack::start_on(database, options).await,

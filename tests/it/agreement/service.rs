@@ -50,7 +50,7 @@ async fn each_documented_request_gets_the_documented_answer_by_every_right() {
             }
         }
     }
-    let players = (4 + 2 + 2) * 3 + 3 + 3 + 4 + 3 + 3 + 1 + 1;
+    let players = (4 + 2 + 2) * 3 + 3 + 4 + 3 + 3 + 1 + 1;
     let lobby_servers = 2 + 2 + 2 * 2 * 3 + 2 + 2 + 2 * 2;
     let game_servers = 2 * 2 + 2 + 3 + 2 * 2;
     let cloud = 1 + 2 + 1 + 1 + 1 + 2 + 1 + 1 + 1 + 1 + 1 + 11;

@@ -167,11 +167,18 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Whether what a request for a seat says of its player is nested too deep or too large.
+/// Whether what a request for a seat says of its players is nested too deep, too large, or not of each.
 fn is_unfit_for_players(body: &Value) -> bool {
-    let of_player = body["player_data"].to_string();
-    depth(&body["verification_data"].to_string()).max(depth(&of_player)) > DEPTH_MAX
-        || of_player.len() > PLAYER_DATA_BYTES_MAX
+    let (of_one, of_each) = (&body["player_data"], &body["players_data"]);
+    let of_players = of_each.as_array().into_iter().flatten().chain([of_one]);
+    let are_all = of_each.as_array().is_none_or(|of_each| {
+        let size = body["party_size"].as_u64().unwrap_or(1);
+        size > 1 && size == of_each.len() as u64 && of_one.is_null()
+    });
+    let deepest = [&body["verification_data"], of_one, of_each].map(|data| depth(&data.to_string()));
+    deepest.into_iter().any(|depth| depth > DEPTH_MAX)
+        || of_players.into_iter().any(|data| data.to_string().len() > PLAYER_DATA_BYTES_MAX)
+        || !are_all
 }
 
 /// What a schema cannot say, and the service nevertheless calls malformed.

@@ -13,7 +13,7 @@ use crate::artefacts::workspace;
 /// Every file that opens a listener, and what `attacked` calls it. The last one is for the world: a game
 /// server's players come there, each with a player token.
 const LISTENERS: [(&str, &[&str]); 4] = [
-    ("infra/local/src/gateway.rs", &["gateway"]),
+    ("infra/local/src/addresses.rs", &["gateway"]),
     ("infra/local/src/emulator.rs", &["the database", "the database alone"]),
     ("infra/operator/src/serving.rs", &["muster console"]),
     ("infra/example/src/game_server.rs", &[]),

@@ -175,7 +175,7 @@ async fn without_a_stack_to_work_on_it_says_so() {
     let option = format!("--local={nobody}");
     let message = refusal(&[&arguments[..], &[&option]].concat()).await;
     assert!(message.starts_with(&format!("no local stack answers at {nobody} (")), "{message}");
-    assert!(message.ends_with("; start it with `cargo run`"), "{message}");
+    assert!(message.ends_with("; start it with `muster-local`"), "{message}");
 
     let message = refusal(&arguments).await;
     assert!(message.starts_with("name a deployment: --local "), "{message}");

@@ -149,6 +149,22 @@ const SEARCHES: &str =
 /// Conditions without which nothing fails, and why.
 pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     (
+        Write::TakeParty,
+        UNVACATED,
+        Unproved("a copy that comes after both players left takes their seats again, until they lapse"),
+    ),
+    (
+        Write::TakeOverSeat,
+        "attribute_not_exists(#generations)",
+        Unproved("without it the numbers of a seat's tokens outlive the seat, which costs room in the item"),
+    ),
+    (
+        Write::Connect,
+        "#generations.#seat = :seen",
+        Needless("a token that waits is the newest, and once it has connected its seat is not reserved"),
+    ),
+    (Write::ChangeTokens, "#reserved.#seat > :now", Needless("judged by the same clock before")),
+    (
         Write::TakeOverSeat,
         "(#stage = :ready OR #created_at > :start_limit)",
         Needless("nothing lapses while a lobby starts, and none starts again"),

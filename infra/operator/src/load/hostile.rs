@@ -53,7 +53,7 @@ impl Share {
             return Ok(());
         }
         Err(CommandError::Refused(
-            "--hostile needs --local: to a stack in AWS all requests of this machine come from one IP address; load your game in the local stack instead, with `cargo run`, `muster game export GAME >game.json` and `muster game import game.json --local`".to_owned(),
+            "--hostile needs --local: to a stack in AWS all requests of this machine come from one IP address; load your game in the local stack instead, with `muster-local`, `muster game export GAME >game.json` and `muster game import game.json --local`".to_owned(),
         ))
     }
 }

@@ -100,8 +100,8 @@ impl Bursts {
         self.known.with(key, |known| known.is_exhausted |= known.burst == *burst);
     }
 
-    /// The burst of `key`, when it is younger than `age_max` and not known to be exhausted for a request of so
-    /// many `seats`.
+    /// The burst of `key`, when it is younger than `age_max` and not known to be exhausted for a request of
+    /// so many `seats`.
     pub(in crate::matchmaking) fn young(
         &self,
         key: &HeadKey,

@@ -425,8 +425,8 @@ impl Pools {
         self.with_new(searched, now, |known| known.read = read);
     }
 
-    /// Removes and returns one of the kept lobbies of `pools` for so many `seats`: the fullest roomy one, else
-    /// any; where the mode has parties, the fullest.
+    /// Removes and returns one of the kept lobbies of `pools` for so many `seats`: the fullest roomy one,
+    /// else any; where the mode has parties, the fullest.
     pub(in crate::matchmaking) fn draw_lobby(
         &self,
         pools: &[SearchedPool],

@@ -222,7 +222,7 @@ fn version() -> Value {
     let mode = json!({
         "regions": ["fra"], "max_players": 8, "max_players_direct": 9, "max_players_party": 8, "listable": true,
         "taggable": true, "allow_dynamic_max_players": true, "reservation_seconds": 60, "idle_seconds": 5, "keep_seconds": 5,
-        "latency_tolerance": 50, "latency_max": 100,
+        "latency_tolerance": 50, "latency_max": 100, "party_size_max": 4,
         "actions": { "find": action, "join": action, "create": action },
     });
     json!({
@@ -248,7 +248,7 @@ macro_rules! sampled {
 sampled! {
     Allotment => json!({ "pk": "allotted/n", "allotted": 1 }),
     Burst => json!({ "pk": "head/1", "first": "l", "secret": "s", "opened_at": 1, "positions": 1, "is_announced": true }),
-    Candidate => json!({ "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "tag_digests": ["digest"] }),
+    Candidate => json!({ "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "room": 200_000_000_000_001_u64, "tag_digests": ["digest"] }),
     CaptchaPass => json!({ "pk": "captcha", "passed_at": 1, "answer": "digest", "requests": 1, "repeats": 1, "expires_at": 1 }),
     Cdn => json!({ "pk": "GAME#g", "sk": "CDN#n", "users": { "ada": "$2b$12$hash" }, "domains": { "a.example": 1 } }),
     CloudTokenRecord => json!({ "digest": "d", "game_id": "g", "token_id": "t", "created_at": 1, "revoked_at": 2 }),
@@ -274,7 +274,7 @@ sampled! {
         "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "created_at": 1, "stage": "ready", "closed": false,
         "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "start": "s1", "lease_until": 100, "freed_at": 1,
         "ports": ports(), "tag_digests": ["digest"], "tag_set": "set", "max_players": 8, "max_players_direct": 8, "reservation_secs": 60, "idle_secs": 5,
-        "keep_secs": 5, "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "generations": { "other": "1/0" }, "vacated_at": 1, "lapsed": ["old"],
+        "max_players_party": 9, "party_size_max": 4, "room": 200_000_000_000_001_u64, "keep_secs": 5, "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "generations": { "other": "1/0" }, "vacated_at": 1, "lapsed": ["old"],
         "code": "ABC234", "connected_by": "w", "joined_at": 1, "doubt": 1, "has_state": true, "has_config": true, "expires_at": 1,
     }),
     LobbyCursor => json!({ "server": "n/s", "created_at": 1, "lobby_id": "l" }),

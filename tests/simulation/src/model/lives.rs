@@ -61,7 +61,9 @@ impl Model {
         let asked_at = change.part.now.unwrap_or(time);
         let is_kept =
             change.is(Write::ExtendLease) || change.is(Write::ShowRevived) || change.is(Write::NoteState);
-        let is_hint = change.is(Write::HideSilent) || change.is(Write::HideFull);
+        let is_hint = [Write::HideSilent, Write::HideFull, Write::ShowRoom, Write::HideRoom]
+            .into_iter()
+            .any(|hint| change.is(hint));
         if before.is_overdue(asked_at) && !change.is(Write::End) && !is_kept && !is_hint {
             self.fail(
                 "I10",
