@@ -10,6 +10,9 @@ const CONNECTED_MS: u64 = 8 * 3_600_000;
 /// other seats may hide it earlier.
 const TAKES_LAST: &str = "#taken = :last";
 
+/// What hides it. A find that takes the last room for parties has the clause as well, and hides nothing.
+const HIDES: &str = "#joinable_from = :lapse";
+
 impl Model {
     pub(super) fn check_seats(&mut self, change: &Change, before: Option<&Lobby>, after: &Lobby) {
         let time = self.time(change.at);
@@ -100,6 +103,7 @@ impl Model {
         }
         let is_out_of_sight = after.joinable_from.is_some_and(|from| from > time);
         if change.part.clauses.iter().any(|clause| clause == TAKES_LAST)
+            && change.part.change.contains(HIDES)
             && is_out_of_sight
             && after.taken < after.max_players
         {
