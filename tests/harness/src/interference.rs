@@ -1,13 +1,18 @@
-//! Networks on which something else happens between two calls of an operation, a call arrives twice, or is
-//! lost.
+//! Networks on which something else happens between two calls of an operation, a call arrives twice, is lost,
+//! or is the last one.
 
 use std::{
     fmt,
+    future::pending,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use muster_local::emulator::link::{Broken, Call, Carried, Link};
+use tokio::sync::Notify;
 
 /// What is to happen.
 type Happening = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -165,6 +170,38 @@ impl Link for Losing {
                 let _lost = arriving.await;
             }
             Err(Broken)
+        })
+    }
+}
+
+/// A network that carries so many calls: the last one is done, its response never comes.
+#[derive(Debug)]
+pub struct Crashing {
+    link: Arc<dyn Link>,
+    left: AtomicUsize,
+    crashed: Arc<Notify>,
+}
+
+impl Crashing {
+    /// `link` for so many `calls`, and what is notified once the last one is done.
+    pub fn after(link: &Arc<dyn Link>, calls: usize) -> (Self, Arc<Notify>) {
+        let crashed = Arc::new(Notify::new());
+        let left = AtomicUsize::new(calls);
+        (Self { link: Arc::clone(link), left, crashed: Arc::clone(&crashed) }, crashed)
+    }
+}
+
+impl Link for Crashing {
+    fn carry(&self, call: Call) -> Carried {
+        let carried = self.link.carry(call);
+        if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return carried;
+        }
+        let crashed = Arc::clone(&self.crashed);
+        Box::pin(async move {
+            let _done = carried.await;
+            crashed.notify_one();
+            pending().await
         })
     }
 }

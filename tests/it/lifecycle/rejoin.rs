@@ -1,20 +1,12 @@
 //! Players come back to the seat that they had, and of a seat's tokens the newest alone connects (I7).
 
-use std::{
-    collections::BTreeMap,
-    net::Ipv4Addr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use futures_util::future::{join, join_all};
-use harness::{Answer, TestGame, TestStack, instance::event, new_game};
+use harness::{Answer, TestGame, TestStack, instance::event, interference::Crashing, new_game};
 use http::Method;
 use muster_local::{
-    emulator::link::{Call, Carried, Link, patient_client_over},
+    emulator::link::patient_client_over,
     functions::Functions,
     stack::{TEMPLATE, table_names},
     template::Template,
@@ -25,7 +17,6 @@ use shared::{
     outside::endpoints::Outside,
     store::client::Store,
 };
-use tokio::sync::Notify;
 
 use super::{CLOSED, find, find_existing, game};
 
@@ -486,37 +477,9 @@ async fn a_kept_seat_is_reserved_to_its_game_server() {
     assert_eq!(lobbies["lobbies"][0]["seats"], json!({ "reserved": 1, "connected": 1 }));
 }
 
-/// Carries so many calls; the response of the last one never comes.
-#[derive(Debug)]
-struct Crashing {
-    link: Arc<dyn Link>,
-    left: AtomicUsize,
-    crashed: Arc<Notify>,
-}
-
-impl Link for Crashing {
-    fn carry(&self, call: Call) -> Carried {
-        let carried = self.link.carry(call);
-        if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
-            return carried;
-        }
-        let crashed = Arc::clone(&self.crashed);
-        Box::pin(async move {
-            let _done = carried.await;
-            crashed.notify_one();
-            std::future::pending().await
-        })
-    }
-}
-
 /// Lets `function` crash after so many calls of DynamoDB; its status if it answered before.
 async fn crash(stack: &TestStack, function: &str, right: &str, body: &Value, calls: usize) -> Option<u16> {
-    let crashed = Arc::new(Notify::new());
-    let link = Crashing {
-        link: Arc::clone(stack.stack.store_link()),
-        left: AtomicUsize::new(calls),
-        crashed: Arc::clone(&crashed),
-    };
+    let (link, crashed) = Crashing::after(stack.stack.store_link(), calls);
     let store = Store::new(patient_client_over(Arc::new(link)), table_names());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());

@@ -14,7 +14,7 @@ use futures_util::future::{join, join_all, pending};
 use harness::{
     Answer, TestGame, TestStack,
     instance::{self, Instance},
-    interference::Losing,
+    interference::{Crashing, Losing},
     new_game,
 };
 use http_body_util::Full;
@@ -192,38 +192,9 @@ async fn a_refusal_is_not_kept() {
     ask(&stack, &game, "join", "full", &join).await.expect_ok();
 }
 
-/// A link that breaks permanently once it has carried so many calls: the last one is done, its answer never
-/// comes.
-#[derive(Debug)]
-struct Crashing {
-    link: Arc<dyn Link>,
-    left: AtomicUsize,
-    crashed: Arc<Notify>,
-}
-
-impl Link for Crashing {
-    fn carry(&self, call: Call) -> Carried {
-        let carried = self.link.carry(call);
-        if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
-            return carried;
-        }
-        let crashed = Arc::clone(&self.crashed);
-        Box::pin(async move {
-            let _done = carried.await;
-            crashed.notify_one();
-            pending().await
-        })
-    }
-}
-
 /// Lets a function crash after so many calls of DynamoDB; whether it did, or answered before.
 async fn crash(stack: &TestStack, event: &shared::request::Request, calls: usize) -> Option<Value> {
-    let crashed = Arc::new(Notify::new());
-    let link = Crashing {
-        link: Arc::clone(stack.stack.store_link()),
-        left: AtomicUsize::new(calls),
-        crashed: Arc::clone(&crashed),
-    };
+    let (link, crashed) = Crashing::after(stack.stack.store_link(), calls);
     let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
     tokio::select! {
         () = crashed.notified() => None,
