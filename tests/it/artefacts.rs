@@ -27,21 +27,26 @@ pub use harness::{binaries::workspace, declared::functions};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The workspace's binary `name`, built by now.
+pub fn binary(name: &str) -> &'static Path {
+    let binaries = build_binaries();
+    binaries
+        .get(name)
+        .unwrap_or_else(|| panic!("the workspace has no binary `{name}`: {:?}", binaries.keys()))
+}
+
+/// The workspace's binaries, by name.
 ///
 /// The first call has cargo build all of them, into the folder and with the profile of this very test.
-pub fn binary(name: &str) -> &'static Path {
+pub fn build_binaries() -> &'static BTreeMap<String, PathBuf> {
     static BINARIES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
-    let binaries = BINARIES.get_or_init(|| {
+    BINARIES.get_or_init(|| {
         let folder = profile_folder();
         let profile = match folder.file_name().and_then(|name| name.to_str()) {
             Some("debug") | None => "dev",
             Some(profile) => profile,
         };
         build(&["--workspace", "--bins"], profile)
-    });
-    binaries
-        .get(name)
-        .unwrap_or_else(|| panic!("the workspace has no binary `{name}`: {:?}", binaries.keys()))
+    })
 }
 
 /// A process of one test, killed with it.
