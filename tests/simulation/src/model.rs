@@ -217,7 +217,7 @@ pub(crate) struct Model {
     /// Seats taken by writes that arrived late, each with its lobby: they belong to no player if the
     /// operation took another seat.
     late: BTreeSet<(String, String)>,
-    /// Seats that their players left, each with its lobby.
+    /// Seats that their players left, or were removed from, each with its lobby.
     left: BTreeSet<(String, String)>,
     /// What the requests of each key were answered.
     kept: BTreeMap<String, Value>,

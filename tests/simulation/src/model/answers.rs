@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// I4: the seat that is answered is held, unless its lobby ended, its time ran out or its player left
-    /// meanwhile.
+    /// or was removed meanwhile.
     fn check_seat_answered(&mut self, operation: &Operation, answer: &Answer, at: u64) {
         let (lobby_id, time) = (answer.text("/lobby/lobby_id"), self.time(at));
         if answer.seats.len() as u64 != operation.party {
@@ -126,7 +126,7 @@ impl Model {
         };
         let since_taken = time - self.time(operation.began_at);
         let may_have_lapsed = since_taken >= lobby.reservation_ms;
-        // Its player may have got a faster retry's response, and have left.
+        // Its player may have got a faster retry's response, and have left or been removed.
         let has_left = self.left.contains(&taken);
         if is_own && lobby.lives() && !lobby.holds(&seat) && !may_have_lapsed && !has_left {
             self.fail("I4", format!("seat {seat} of lobby {lobby_id} was answered, and is gone"));

@@ -185,13 +185,21 @@ impl Model {
                     .flat_map(|run| &run.seats)
                     .any(|(lobby, own)| *lobby == before.id && own == seat),
             });
-        let is_by_player = has_left
-            && own.is_some_and(|own| matches!(own.action, Action::Disconnect { .. } | Action::GiveUp { .. }));
+        let was_answered = has_left
+            && own.is_some_and(|own| {
+                matches!(
+                    own.action,
+                    Action::Disconnect { .. }
+                        | Action::Everyone { .. }
+                        | Action::GiveUp { .. }
+                        | Action::Remove { .. }
+                )
+            });
         let was_taken_over = change.is(Write::TakeOverSeat) && before.lapses(until, time);
         if !has_left && !was_taken_over {
             self.fail("I4", format!("seat {seat} of lobby {}, held until {until}, was lost", before.id));
         }
-        if is_by_player {
+        if was_answered {
             self.left.insert((before.id.clone(), seat.to_owned()));
         }
         if let Some(operation) = change.operation {
