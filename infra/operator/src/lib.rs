@@ -20,6 +20,8 @@ mod exchange;
 mod game;
 mod history;
 #[cfg(feature = "aws")]
+mod interruption;
+#[cfg(feature = "aws")]
 mod load;
 mod lobby;
 mod lookup;

@@ -26,13 +26,13 @@ use shared::{
     store::{listing::servers_of, tokens::RevokeOutcome},
 };
 use tokio::{
-    signal::ctrl_c,
-    sync::watch,
     task::JoinSet,
     time::{interval, timeout},
 };
 
-use crate::{api::api, deployment::Deployment, error::CommandError, lookup, report::Report};
+use crate::{
+    api::api, deployment::Deployment, error::CommandError, interruption::Interruption, lookup, report::Report,
+};
 
 mod cost;
 mod crowd;
@@ -149,7 +149,7 @@ fn check_servers(
 
 impl Scene<'_> {
     async fn load(self, plan: Plan) -> Result<Report, CommandError> {
-        let stopped = interruption();
+        let interruption = Interruption::listen().await;
         let life = plan.lasts() + TOKEN_MARGIN;
         let issuer = self.deployment.issuer().await?;
         let (public_id, public) = issuer.short_lived(&self.right, CredentialKind::Public, life).await?;
@@ -159,7 +159,7 @@ impl Scene<'_> {
 
         let before = self.metered().await;
         let mut heartbeats = JoinSet::new();
-        let registered = servers.register(&plan, &mut heartbeats, || *stopped.borrow()).await;
+        let registered = servers.register(&plan, &mut heartbeats, || interruption.was_pressed()).await;
         if registered.is_ok() {
             let crowd = Crowd::of(&plan, Arc::clone(&service), self.sources);
             let players =
@@ -173,7 +173,7 @@ impl Scene<'_> {
             };
             tokio::select! {
                 ((), ()) = async { tokio::join!(players.come_and_go(), attack) } => {}
-                () = until_stopped(stopped.clone()) => {}
+                () = interruption.pressed() => {}
                 () = show_progress(&service, &plan) => {}
             }
         }
@@ -191,7 +191,7 @@ impl Scene<'_> {
         let metered = before.zip(self.metered().await);
         let metered = metered.map(|(before, after)| difference(&before, &after, plan.hostile.is_some()));
         let tally = service.tally().clone();
-        let was_interrupted = *stopped.borrow();
+        let was_interrupted = interruption.was_pressed();
         Ok(Outcome { plan, tally, metered, was_interrupted, left }.report())
     }
 
@@ -233,24 +233,6 @@ fn difference(before: &Meter, after: &Meter, is_hostile: bool) -> BTreeMap<Strin
     };
     let hostile = Call::HOSTILE.into_iter().filter(|_| is_hostile);
     Call::ALL.into_iter().chain(hostile).map(|operation| of(operation.name())).collect()
-}
-
-/// Whether Ctrl-C was pressed.
-fn interruption() -> watch::Receiver<bool> {
-    let (stop, stopped) = watch::channel(false);
-    tokio::spawn(async move {
-        if ctrl_c().await.is_ok() {
-            stop.send_replace(true);
-        }
-    });
-    stopped
-}
-
-async fn until_stopped(mut stopped: watch::Receiver<bool>) {
-    if stopped.wait_for(|is_stopped| *is_stopped).await.is_err() {
-        // Nothing listens for Ctrl-C, which then ends the process.
-        std::future::pending::<()>().await;
-    }
 }
 
 /// Shows how far the load is, on a terminal, as long as it is polled.

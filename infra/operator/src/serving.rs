@@ -25,7 +25,9 @@ use serde_json::json;
 use shared::base::ambient::Ambient;
 use tokio::{net::TcpListener, process::Command};
 
-use crate::{api::api, deployment::Deployment, error::CommandError, report::Report};
+use crate::{
+    api::api, deployment::Deployment, error::CommandError, interruption::Interruption, report::Report,
+};
 
 /// How the page is shown.
 #[derive(Debug, Args)]
@@ -69,6 +71,7 @@ pub(crate) async fn serve(
     let kind = if counts.is_some() { Kind::Aws } else { Kind::Local };
     let access = Guard::Session(Arc::clone(&session));
     let console = Console::new(host(deployment, access, kind, counts, commands, options.may_change()));
+    let interruption = Interruption::listen().await;
     say(&format!("The console of {name}, for this machine and once: {url}"));
     let way = if options.no_browser { None } else { Way::to(&url, &ambient).ok() };
     if let Some(way) = &way {
@@ -88,7 +91,7 @@ pub(crate) async fn serve(
         }
     };
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
+        () = interruption.pressed() => {}
         () = reports => {}
         () = listening::serve(listener, None, answer, pending()) => {}
     }

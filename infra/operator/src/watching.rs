@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
-    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -29,6 +28,7 @@ use shared::{
 use crate::{
     deployment::Deployment,
     error::CommandError,
+    interruption::Interruption,
     lobby,
     lookup::{self, NamespaceName},
     report::Report,
@@ -50,8 +50,10 @@ pub(crate) async fn list(
 ) -> Result<Report, CommandError> {
     let clear = if io::stdout().is_terminal() && !as_json { CLEAR } else { "" };
     let table = async || Ok(format!("{clear}{}", lobby::list(namespace, deployment).await?.show(as_json)));
-    if say(&table().await?).is_ok() {
-        again(async || {
+    let first = table().await?;
+    let interruption = Interruption::listen().await;
+    if say(&first).is_ok() {
+        again(interruption, async || {
             let table = table().await.unwrap_or_else(|error: CommandError| format!("{clear}{error}"));
             say(&table)
         })
@@ -70,10 +72,11 @@ pub(crate) async fn tail(
     let ids = (&game.game_id, right.namespace_id());
     let (first, usage) = metered(Seen::read(deployment, ids)).await;
     let mut seen = first?;
+    let interruption = Interruption::listen().await;
     if say(&cost(usage.read_units * 60.0 / EVERY.as_secs_f64(), as_json)).is_err() {
         return Ok(ended());
     }
-    again(async || {
+    again(interruption, async || {
         let next = match Seen::read(deployment, ids).await {
             Ok(next) => next,
             Err(error) => {
@@ -91,15 +94,14 @@ pub(crate) async fn tail(
 }
 
 /// Calls `step` every two seconds until Ctrl-C, or until the output is closed.
-async fn again(mut step: impl AsyncFnMut() -> Said) {
-    let mut end = pin!(tokio::signal::ctrl_c());
+async fn again(interruption: Interruption, mut step: impl AsyncFnMut() -> Said) {
     loop {
         tokio::select! {
-            _ = &mut end => return,
+            () = interruption.pressed() => return,
             () = tokio::time::sleep(EVERY) => {}
         }
         tokio::select! {
-            _ = &mut end => return,
+            () = interruption.pressed() => return,
             said = step() => if said.is_err() { return },
         }
     }
