@@ -144,6 +144,18 @@ test("a token is admitted once, however many show it at once", async () => {
   assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected", "rejected"]);
 });
 
+test("a player whom the service did not admit in time shows the token again", async () => {
+  let answer = null;
+  const { made, clock, sent } = server({ register: { server_id: "s" }, heartbeat: { lobbies: [lobby()] }, connected: () => answer });
+  await made.start();
+  const show = () => pass(clock, made.admit({ lobbyId: "one", token: "player_a" }), 15_000);
+  await assert.rejects(show(), { isTransient: true });
+  const [first, ...others] = sent("connected");
+  assert.ok(others.at(-1).at - first.at < 10_000);
+  answer = { player_id: "ada" };
+  assert.equal((await show()).playerId, "ada");
+});
+
 test("a start that is kept has every seat kept before it runs the lobbies; a clean stop ends it", async () => {
   const startIdFile = join(await mkdtemp(join(tmpdir(), "muster-")), "start");
   const answers = { register: { server_id: "s" }, heartbeat: { lobbies: [lobby()] }, disconnected: {}, deregister: {} };

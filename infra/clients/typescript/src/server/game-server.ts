@@ -53,7 +53,6 @@ const LAG_MS = 2_000;
 const LOOKS_MS = [0, 250, 500, 1_000];
 /** The least time between two such looks, whoever arrives. */
 const LOOK_PAUSE_MS = 250;
-const CALL_MS = 10_000;
 
 /** A game server: registers, renews its lease, learns of its lobbies and admits their players. */
 export class GameServer extends EventEmitter<Events> {
@@ -79,7 +78,7 @@ export class GameServer extends EventEmitter<Events> {
     this.#world = { fetch, now, sleep, random };
     this.#options = { ...options, url: options.url.replace(/\/+$/, "") };
     this.#host = {
-      call: (method, path, token, body) => this.#call(method, path, token, body, { deadline: CALL_MS }),
+      call: (method, path, token, body, deadline) => this.#call(method, path, token, body, { deadline }),
       end: (lobby) => this.#endLobby(lobby),
       emptied: () => this.#report(this.beat()),
     };
@@ -259,7 +258,7 @@ export class GameServer extends EventEmitter<Events> {
   }
 
   async #endLobby(lobby: Lobby): Promise<void> {
-    await this.#call("POST", "servers/end-lobby", this.#options.token, { lobby_id: lobby.lobbyId }, { deadline: CALL_MS });
+    await this.#call("POST", "servers/end-lobby", this.#options.token, { lobby_id: lobby.lobbyId });
     this.#ended(lobby);
     if (this.#isStopping) await this.beat();
   }

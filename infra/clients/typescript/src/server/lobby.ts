@@ -2,7 +2,7 @@ import type { ConnectPlayerResponse, ServerLobby } from "../api.js";
 import { MusterError } from "../error.js";
 
 /** Sends a call of the lobby, `POST` or `PUT` a path below `/matchmaker`, under its token. */
-export type LobbyCall = <T>(method: "POST" | "PUT", path: string, token: string, body: unknown) => Promise<T>;
+export type LobbyCall = <T>(method: "POST" | "PUT", path: string, token: string, body: unknown, deadline?: number) => Promise<T>;
 
 /** What a lobby needs of its game server. */
 export interface Host {
@@ -12,6 +12,8 @@ export interface Host {
   emptied: () => void;
 }
 
+/** How long a player waits to be admitted. Other calls matter to nobody who waits, and are repeated for longer. */
+const ADMISSION_MS = 10_000;
 const ALREADY_CONNECTED = "MATCHMAKER_PLAYER_ALREADY_CONNECTED";
 /** What a lobby that has ended responds to its last calls. */
 const OVER = ["MATCHMAKER_LOBBY_STOPPED", "MATCHMAKER_LOBBY_NOT_FOUND"];
@@ -64,7 +66,7 @@ export class Lobby {
     this.#shown.add(token);
     let details: ConnectPlayerResponse;
     try {
-      details = await this.#call("POST", "players/connected", { player_token: token, details: true });
+      details = await this.#call("POST", "players/connected", { player_token: token, details: true }, ADMISSION_MS);
     } catch (error) {
       if (!(error instanceof MusterError) || error.code !== ALREADY_CONNECTED) {
         this.#shown.delete(token);
@@ -127,8 +129,8 @@ export class Lobby {
     await this.#host.end(this);
   }
 
-  #call<T>(method: "POST" | "PUT", path: string, body: unknown): Promise<T> {
-    return this.#host.call(method, path, this.#token, body);
+  #call<T>(method: "POST" | "PUT", path: string, body: unknown, deadline?: number): Promise<T> {
+    return this.#host.call(method, path, this.#token, body, deadline);
   }
 
   async #unlessOver(method: "POST" | "PUT", path: string, body: unknown): Promise<void> {
