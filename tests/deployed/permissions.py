@@ -53,9 +53,12 @@ LEFT = "lifecycle::data::every_end_of_a_lobby_deletes_its_configuration"
 REMOVED = (
     "seating::removed::a_removed_player_leaves_a_seat_for_others_or_takes_an_empty_lobby_along"
 )
+SHORT = "seating::standing::joins_count_like_finds_while_lobbies_run_short"
 TESTED = {
     "join-lobby LobbyData": DEAD,
     "join-lobby Servers": DEAD,
+    "join-lobby ServerIndexes": SHORT,
+    "join-lobby Ledger": SHORT,
     "create-lobby LobbyIndexes": "lifecycle::joining::each_lobby_of_players_own_is_a_new_one_up_to_the_cap",
     "create-lobby Ledger": LEFT,
     "set-lobby-ready LobbyData": LATE,
@@ -66,6 +69,7 @@ TESTED = {
     "disconnect-player Ledger": "lifecycle::players::a_full_lobby_is_found_again_as_soon_as_a_player_left",
     "remove-player LobbyData": REMOVED,
     "remove-player Ledger": REMOVED,
+    "leave-lobby Catalog": "agreement::each_function_with_a_table_may_open_its_connection",
     "leave-lobby Ledger": "lifecycle::players::a_seat_given_up_is_free_at_once_and_its_lobby_serves_the_next_find",
     "end-lobby Ledger": "lifecycle::allotment::a_server_that_is_gone_holds_nothing_of_the_cap",
     "deregister-server LobbyData": LEFT,
