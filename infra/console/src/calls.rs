@@ -19,7 +19,7 @@ use shared::{
     rules::criteria::Criteria,
     store::{
         client::Store,
-        listing::{lobbies_on, servers_of},
+        listing::{lobbies_on_all, servers_of},
     },
     wire::{FindLobbyRequest, explanation::Explanation},
 };
@@ -174,11 +174,8 @@ async fn candidates(
     let lobbies: Vec<Lobby> = match seen {
         Some(seen) => seen.lobbies.iter().map(|lobby| Lobby::clone(lobby)).collect(),
         None => {
-            let mut lobbies = Vec::new();
-            for server in servers_of(&host.store, &game, right.namespace_id()).await.ok()? {
-                lobbies.extend(lobbies_on(&host.store, &server.server).await.ok()?);
-            }
-            lobbies
+            let servers = servers_of(&host.store, &game, right.namespace_id()).await.ok()?;
+            lobbies_on_all(&host.store, &servers).await.ok()?
         }
     };
     Some(verdicts(judged(lobbies, &criteria, now).1, now))

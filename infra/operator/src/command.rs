@@ -5,11 +5,11 @@ use clap::Subcommand;
 use clap::{CommandFactory as _, Parser};
 
 use crate::{
-    cdn, deployment::Deployment, doctor, error::CommandError, game, history, lobby, namespace,
-    report::Report, restore, token, version,
+    cdn, deployment::Deployment, doctor, game, history, lobby, namespace, report::Reported, restore, token,
+    version,
 };
 #[cfg(feature = "aws")]
-use crate::{cost, load, lookup::NamespaceName, serving, target::Target};
+use crate::{cost, load, lookup::NamespaceName, report::Report, serving, target::Target};
 
 /// Operates a Muster deployment.
 ///
@@ -111,7 +111,7 @@ impl Command {
 
 impl Topic {
     /// Runs the command in the deployment, if it needs nothing else.
-    pub(crate) async fn run(self, deployment: &Deployment) -> Result<Report, CommandError> {
+    pub(crate) async fn run(self, deployment: &Deployment) -> Reported {
         match self {
             Self::Game(action) => game::run(action, deployment).await,
             Self::Region(action) => game::run_on_regions(action, deployment).await,

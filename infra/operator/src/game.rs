@@ -8,7 +8,7 @@ use shared::{
     base::ambient::time,
     cloud::provision::{NewGame, NewNamespace, ProvisionError, create_game, is_region},
     models::{
-        game::Region,
+        game::{Game, Region},
         ids::RegionId,
         namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
     },
@@ -22,7 +22,7 @@ use crate::{
     deployment::Deployment,
     error::CommandError,
     exchange, lookup,
-    report::Report,
+    report::{Report, Reported},
 };
 
 #[derive(Debug, Subcommand)]
@@ -148,7 +148,7 @@ impl FromStr for NamedRegion {
     }
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create(new) => create(new, deployment).await,
         Action::Export { game } => exchange::export(&game, deployment).await,
@@ -158,31 +158,25 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     }
 }
 
-async fn create(create: CreateGame, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn create(create: CreateGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let new = create.into_new_game()?;
     Ok(Report::of_created(&create_game(store, &deployment.ambient, new).await?))
 }
 
-async fn list(deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list(deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let games = store.games().await?;
-    let json = games.iter().map(|game| {
-        json!({ "game_id": game.game_id, "name_id": game.name_id, "display_name": game.display_name,
-                "create_ts": time(game.created_at) })
-    });
-    let row = |game: &shared::models::game::Game| {
-        [game.name_id.clone(), game.game_id.to_string(), game.display_name.clone(), time(game.created_at)]
-    };
-    let rows = games.iter().map(row).collect();
-    Ok(Report::table(
-        ["name", "id", "display name", "created"],
-        rows,
-        json!({ "games": json.collect::<Vec<_>>() }),
-    ))
+    let head = ["name", "id", "display name", "created"];
+    Ok(Report::of_each("games", head, store.games().await?, |game| {
+        let Game { game_id, name_id, display_name, created_at, .. } = game;
+        let created = time(created_at);
+        let json = json!({ "game_id": game_id, "name_id": name_id, "display_name": display_name,
+                           "create_ts": created });
+        ([name_id, game_id.to_string(), display_name, created], json)
+    }))
 }
 
-async fn show(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn show(game: String, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let namespaces = store.namespaces(&game.game_id).await?;
@@ -214,10 +208,7 @@ async fn show(game: String, deployment: &Deployment) -> Result<Report, CommandEr
     Ok(Report::list(lines, json))
 }
 
-pub(crate) async fn run_on_regions(
-    action: RegionAction,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+pub(crate) async fn run_on_regions(action: RegionAction, deployment: &Deployment) -> Reported {
     match action {
         RegionAction::Add { game, region, provider, probe } => {
             add_region(game, region.into_region(&provider, probe), deployment).await
@@ -231,7 +222,7 @@ async fn add_region(
     game: String,
     (region_id, region): (RegionId, Region),
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     if !is_region(&region_id, &region) {
@@ -253,7 +244,7 @@ async fn set_probe(
     region_id: RegionId,
     url: Option<String>,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     if !url.as_deref().is_none_or(is_probe_url) {
@@ -269,7 +260,7 @@ async fn set_probe(
     Ok(Report { text, json: json!({ "region_id": region_id, "probe": url }) })
 }
 
-async fn list_regions(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list_regions(game: String, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let rows = game.regions.iter().map(|(id, region)| {

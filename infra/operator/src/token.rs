@@ -17,7 +17,7 @@ use shared::{
         token::{CredentialKind, DevelopmentHost, Owner, TokenKind},
     },
     store::{
-        listing::{lobbies_on, servers_of},
+        listing::{lobbies_on_all, servers_of},
         tokens::{IssuedToken, RevokeOutcome},
     },
     wire::ports::PortSpec,
@@ -29,7 +29,7 @@ use crate::{
     error::CommandError,
     lobby::connected,
     lookup::{self, NamespaceName},
-    report::{Report, counted},
+    report::{Report, Reported, counted},
 };
 
 #[derive(Debug, Subcommand)]
@@ -132,7 +132,7 @@ fn port(text: &str) -> Result<(String, PortSpec), String> {
     Ok((label.to_owned(), spec))
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create(kind) => create(kind, deployment).await,
         Action::List { game } => list(game, deployment).await,
@@ -143,47 +143,33 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     }
 }
 
-async fn create(kind: Kind, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn create(kind: Kind, deployment: &Deployment) -> Reported {
     let token = issue(kind, deployment).await?;
     Ok(Report { json: json!({ "token": token }), text: token })
 }
 
-async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list(game: String, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let namespaces = store.namespaces(&game.game_id).await?;
     let now = deployment.ambient.now();
     let tokens = store.issued_tokens(&game.game_id).await?;
-    let namespace = |token: &IssuedToken| {
-        namespaces.iter().find(|namespace| Some(&namespace.namespace_id) == token.namespace_id.as_ref())
-    };
-    let name = |token: &IssuedToken| namespace(token).map(|found| found.name_id.clone()).unwrap_or_default();
-    let rows = tokens.iter().map(|token| {
-        [
-            token.token_id.to_string(),
-            token.kind.map_or("unknown", TokenKind::name).to_owned(),
-            name(token),
-            time(token.issued_at),
-            token.expires_at.map(time).unwrap_or_default(),
-            state(token, namespace(token), now).to_owned(),
-        ]
-    });
-    let rows = rows.collect();
-    let json = tokens.iter().map(|token| {
-        json!({ "token_id": token.token_id, "kind": token.kind.map_or("unknown", TokenKind::name), "namespace_id": token.namespace_id,
-                "issued_at": time(token.issued_at), "expires_at": token.expires_at.map(time),
-                "revoked_at": token.revoked_at.map(time), "state": state(token, namespace(token), now) })
-    });
-    let json = json!({ "tokens": json.collect::<Vec<_>>() });
-    Ok(Report::table(["id", "kind", "namespace", "issued", "expires", "state"], rows, json))
+    let head = ["id", "kind", "namespace", "issued", "expires", "state"];
+    Ok(Report::of_each("tokens", head, tokens, |token| {
+        let namespace = namespaces.iter().find(|one| Some(&one.namespace_id) == token.namespace_id.as_ref());
+        let state = state(&token, namespace, now);
+        let IssuedToken { token_id, kind, namespace_id, issued_at, expires_at, revoked_at, .. } = token;
+        let kind = kind.map_or("unknown", TokenKind::name);
+        let (issued, expires) = (time(issued_at), expires_at.map(time));
+        let json = json!({ "token_id": token_id, "kind": kind, "namespace_id": namespace_id, "issued_at": issued,
+                           "expires_at": expires, "revoked_at": revoked_at.map(time), "state": state });
+        let name = namespace.map(|found| found.name_id.clone()).unwrap_or_default();
+        let (kind, state) = (kind.to_owned(), state.to_owned());
+        ([token_id.to_string(), kind, name, issued, expires.unwrap_or_default(), state], json)
+    }))
 }
 
-async fn revoke(
-    game: String,
-    token_id: TokenId,
-    consent: Consent,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn revoke(game: String, token_id: TokenId, consent: Consent, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let issued = store.issued_tokens(&game.game_id).await?;
@@ -204,11 +190,8 @@ async fn revoke(
         RevokeOutcome::Revoked => true,
         RevokeOutcome::RevokedBefore => false,
         RevokeOutcome::Unknown => {
-            return Err(CommandError::Unknown {
-                what: "token",
-                name: token_id.to_string(),
-                hint: format!("`muster token list {}` lists those there are", game.name_id),
-            });
+            let list = format!("token list {}", game.name_id);
+            return Err(lookup::unknown("token", token_id.as_str(), &list));
         }
         RevokeOutcome::TooMany => {
             return Err(CommandError::Refused(format!(
@@ -243,10 +226,7 @@ async fn lost_with(
     if servers.is_empty() {
         return Ok(String::new());
     }
-    let mut lobbies = Vec::new();
-    for server in &servers {
-        lobbies.extend(lobbies_on(store, &server.server).await?);
-    }
+    let lobbies = lobbies_on_all(store, &servers).await?;
     let (servers, ended) = (counted(servers.len(), "game server"), counted(lobbies.len(), "lobby"));
     Ok(format!(", removes {servers} and ends {ended} with {}", connected(&lobbies, now)))
 }
@@ -257,7 +237,7 @@ async fn remove_servers(
     game: &Game,
     namespace_id: &NamespaceId,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let Report { mut text, mut json } = report;
     let servers = GameServers::new(deployment.store.clone(), deployment.ambient.clone());
     let Sweep { removed, left } =
@@ -292,7 +272,7 @@ async fn revoke_all(
     kind: NamespaceKind,
     consent: Consent,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let (game, right) = lookup::namespace(store, &namespace).await?;
     // Tokens have whole seconds, and those of the current second count as issued until now.
