@@ -25,7 +25,8 @@ use crate::{
     },
     store::{
         client::Store,
-        items::{Item, number, text},
+        items::{number, text},
+        keys::pk_item,
     },
 };
 
@@ -143,7 +144,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn replay(&self, key: &ReplayKey) -> Result<Option<ReplayRecord>, Error> {
-        self.read(&self.tables.clients, Item::from([("pk".to_owned(), text(&key.0))])).await
+        self.read(&self.tables.clients, pk_item(&key.0), true).await
     }
 
     /// Notes that `run` is about to take its seat in `lobby_id`, with `taken_at` in its token. Returns

@@ -9,8 +9,8 @@ use crate::{
     models::{errors::Error, ids::NamespaceId},
     store::{
         client::Store,
-        failures::failure,
-        items::{from_item, number, text},
+        items::{number, text},
+        keys::pk_item,
     },
 };
 
@@ -51,17 +51,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn kept_count(&self, namespace_id: &NamespaceId) -> Result<Option<KeptCount>, Error> {
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(statistics_key(namespace_id)))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        answer.item.map(from_item).transpose()
+        self.read(&self.tables.ledger, pk_item(statistics_key(namespace_id)), false).await
     }
 
     /// Takes the turn to count, unless another instance counts, or did within [`COUNT_AGE_MAX`]. One write
