@@ -1,5 +1,6 @@
 //! A function of Lambda: its configuration, the parts of its operation, and the loop that runs it.
 
+pub mod cloud_parts;
 pub mod config;
 pub mod instance;
 pub mod lobby_operation;

@@ -34,7 +34,8 @@ mod service;
 use document::Document;
 
 /// The variables that functions' parts read, in addition to names of tables.
-const VARIABLES_OF_PARTS: [(&str, &[&str]); 5] = [
+const VARIABLES_OF_PARTS: [(&str, &[&str]); 6] = [
+    ("CloudParts::of(", SIGNING_KEYS),
     (".cloud_auth()", SIGNING_KEYS),
     (".matchmaker_auth()", SIGNING_KEYS),
     (".issuer()", SIGNING_KEYS),
