@@ -64,7 +64,6 @@ pub struct Candidate {
     #[serde(default)]
     pub joinable_from: Timestamp,
     /// Its room for a party; absent in other searches.
-    #[serde(default)]
     pub room: Option<Room>,
     /// Digests of its tags; empty in a search for lobbies with certain tags.
     #[serde(default)]

@@ -25,7 +25,6 @@ const COUNT_LIFE: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct KeptCount {
     /// When it was counted; absent while the first one is under way.
-    #[serde(default)]
     pub counted_at: Option<Timestamp>,
     /// The count.
     #[serde(default)]
