@@ -6,3 +6,4 @@ pub mod instance;
 pub mod lobby_operation;
 pub mod metrics;
 pub mod operation;
+pub mod seat_parts;
