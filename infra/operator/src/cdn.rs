@@ -19,7 +19,7 @@ use crate::{
     consent::Consent,
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
+    lookup::{self, NamespaceName, OfNamespace},
     report::{Report, Reported, counted},
 };
 
@@ -55,11 +55,7 @@ pub(crate) enum AuthType {
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserAction {
     /// Lists the users.
-    List {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    List(OfNamespace),
     /// Adds a user, or sets another password. Prompts for it, or reads it from standard input if that is not
     /// a terminal.
     Set {
@@ -86,11 +82,7 @@ pub(crate) enum UserAction {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DomainAction {
     /// Lists the domains.
-    List {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    List(OfNamespace),
     /// Adds a domain that no other namespace of the deployment has.
     Add {
         /// The namespace.
@@ -133,7 +125,7 @@ pub(crate) enum Switch {
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Auth { namespace, auth_type } => auth(namespace, auth_type, deployment).await,
-        Action::User(UserAction::List { namespace }) => list_users(namespace, deployment).await,
+        Action::User(UserAction::List(of)) => list_users(of, deployment).await,
         Action::User(UserAction::Set { namespace, user }) => set_user(namespace, user, deployment).await,
         Action::User(UserAction::Remove { namespace, user, consent }) => {
             remove_user(namespace, user, consent, deployment).await
@@ -153,9 +145,9 @@ async fn auth(namespace: NamespaceName, auth_type: AuthType, deployment: &Deploy
     Ok(Report::done())
 }
 
-async fn list_users(namespace: NamespaceName, deployment: &Deployment) -> Reported {
+async fn list_users(of: OfNamespace, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let (_, right) = lookup::namespace(store, &of.namespace).await?;
     let users = store.cdn_settings(&right).await?.users;
     Ok(Report::of_each("users", ["user"], users, |user| ([user.clone()], json!(user))))
 }
@@ -189,7 +181,7 @@ async fn remove_user(
 
 pub(crate) async fn run_on_domains(action: DomainAction, deployment: &Deployment) -> Reported {
     match action {
-        DomainAction::List { namespace } => list_domains(namespace, deployment).await,
+        DomainAction::List(of) => list_domains(of, deployment).await,
         DomainAction::Add { namespace, domain } => add_domain(namespace, domain, deployment).await,
         DomainAction::Remove { namespace, domain, consent } => {
             remove_domain(namespace, domain, consent, deployment).await
@@ -200,9 +192,9 @@ pub(crate) async fn run_on_domains(action: DomainAction, deployment: &Deployment
     }
 }
 
-async fn list_domains(namespace: NamespaceName, deployment: &Deployment) -> Reported {
+async fn list_domains(of: OfNamespace, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let (_, right) = lookup::namespace(store, &of.namespace).await?;
     let domains = store.cdn_settings(&right).await?.domains;
     Ok(Report::of_each("domains", ["domain", "added"], domains, |(domain, added)| {
         let json = json!({ "domain": domain, "create_ts": time(added) });

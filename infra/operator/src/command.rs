@@ -9,7 +9,7 @@ use crate::{
     version,
 };
 #[cfg(feature = "aws")]
-use crate::{cost, load, lookup::NamespaceName, report::Report, serving, target::Target};
+use crate::{cost, load, lookup::OfNamespace, report::Report, serving, target::Target};
 
 /// Operates a Muster deployment.
 ///
@@ -80,11 +80,7 @@ pub(crate) enum Topic {
     Console(serving::Options),
     /// Prints what becomes of a namespace's lobbies and game servers, a line for each change, until Ctrl-C.
     #[cfg(feature = "aws")]
-    Tail {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Tail(OfNamespace),
     /// Prints a completion script for a shell.
     #[cfg(feature = "aws")]
     Completions {
@@ -127,11 +123,9 @@ impl Topic {
             Self::History { game } => history::list(game, deployment).await,
             Self::Doctor => doctor::run(deployment, None).await,
             #[cfg(feature = "aws")]
-            Self::Completions { .. }
-            | Self::Console(_)
-            | Self::Cost(_)
-            | Self::Load(_)
-            | Self::Tail { .. } => Ok(Report::done()),
+            Self::Completions { .. } | Self::Console(_) | Self::Cost(_) | Self::Load(_) | Self::Tail(_) => {
+                Ok(Report::done())
+            }
         }
     }
 }

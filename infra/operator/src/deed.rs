@@ -78,16 +78,16 @@ impl Deed {
             Topic::Load(options) => {
                 Some(on_game("load", &options.namespace.game, options.namespace.to_string()))
             }
-            Topic::Region(game::RegionAction::List { .. })
-            | Topic::Namespace(namespace::Action::List { .. } | namespace::Action::Show { .. })
+            Topic::Region(game::RegionAction::List(_))
+            | Topic::Namespace(namespace::Action::List(_) | namespace::Action::Show(_))
             | Topic::Lobby(
                 lobby::Action::List { .. } | lobby::Action::Explain { .. } | lobby::Action::Show { .. },
             )
-            | Topic::Server(lobby::ServerAction::List { .. })
+            | Topic::Server(lobby::ServerAction::List(_))
             | Topic::Doctor
             | Topic::History { .. } => None,
             #[cfg(feature = "aws")]
-            Topic::Cost(_) | Topic::Console(_) | Topic::Tail { .. } | Topic::Completions { .. } => None,
+            Topic::Cost(_) | Topic::Console(_) | Topic::Tail(_) | Topic::Completions { .. } => None,
         }
     }
 
@@ -127,7 +127,7 @@ fn of_game(action: &game::Action) -> Option<Deed> {
             let target = name.clone().or_else(of_file).unwrap_or_default();
             Some(Deed { verb: "game import", target, on: On::NewGame })
         }
-        game::Action::List | game::Action::Show { .. } | game::Action::Export { .. } => None,
+        game::Action::List | game::Action::Show(_) | game::Action::Export(_) => None,
     }
 }
 
@@ -144,7 +144,7 @@ fn of_version(action: &version::Action) -> Option<Deed> {
             let cancel = if *cancel { " --cancel" } else { "" };
             Some(on_game("version delete", game, format!("{game} {version}{cancel}")))
         }
-        version::Action::List { .. }
+        version::Action::List(_)
         | version::Action::Show { .. }
         | version::Action::History { .. }
         | version::Action::Validate { .. }
@@ -154,14 +154,14 @@ fn of_version(action: &version::Action) -> Option<Deed> {
 
 fn of_token(action: &token::Action) -> Option<Deed> {
     Some(match action {
-        token::Action::Create(token::Kind::Cloud { game }) => {
-            on_game("token create cloud", game, game.clone())
+        token::Action::Create(token::Kind::Cloud(of)) => {
+            on_game("token create cloud", &of.game, of.game.clone())
         }
-        token::Action::Create(token::Kind::Public { namespace }) => {
-            on_game("token create public", &namespace.game, namespace.to_string())
+        token::Action::Create(token::Kind::Public(of)) => {
+            on_game("token create public", &of.namespace.game, of.namespace.to_string())
         }
-        token::Action::Create(token::Kind::Server { namespace }) => {
-            on_game("token create server", &namespace.game, namespace.to_string())
+        token::Action::Create(token::Kind::Server(of)) => {
+            on_game("token create server", &of.namespace.game, of.namespace.to_string())
         }
         token::Action::Create(token::Kind::Development { namespace, .. }) => {
             on_game("token create development", &namespace.game, namespace.to_string())
@@ -172,7 +172,7 @@ fn of_token(action: &token::Action) -> Option<Deed> {
         token::Action::RevokeAll { namespace, kind, .. } => {
             on_namespace("token revoke-all", namespace, kind.token_kind().name())
         }
-        token::Action::List { .. } => return None,
+        token::Action::List(_) => return None,
     })
 }
 
@@ -185,7 +185,7 @@ fn of_cdn(action: &cdn::Action) -> Option<Deed> {
         cdn::Action::User(cdn::UserAction::Remove { namespace, user, .. }) => {
             on_namespace("cdn user remove", namespace, user.as_str())
         }
-        cdn::Action::User(cdn::UserAction::List { .. }) => return None,
+        cdn::Action::User(cdn::UserAction::List(_)) => return None,
     })
 }
 
@@ -198,7 +198,7 @@ fn of_domain(action: &cdn::DomainAction) -> Option<Deed> {
         cdn::DomainAction::PublicAuth { namespace, switch, .. } => {
             on_namespace("domain public-auth", namespace, switch)
         }
-        cdn::DomainAction::List { .. } => return None,
+        cdn::DomainAction::List(_) => return None,
     })
 }
 

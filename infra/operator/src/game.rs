@@ -21,7 +21,8 @@ use crate::{
     config_file::{self, ConfigSource},
     deployment::Deployment,
     error::CommandError,
-    exchange, lookup,
+    exchange,
+    lookup::{self, OfGame},
     report::{Report, Reported},
 };
 
@@ -33,16 +34,10 @@ pub(crate) enum Action {
     /// Lists the games.
     List,
     /// Shows a game with its regions, namespaces and versions.
-    Show {
-        /// The game.
-        game: String,
-    },
+    Show(OfGame),
     /// Prints a game as a file: regions, versions, namespaces and domains, without secrets, tokens and
     /// passwords.
-    Export {
-        /// The game.
-        game: String,
-    },
+    Export(OfGame),
     /// Creates the game of such a file, with a cloud token. Secrets of its versions are `null` in the file:
     /// fill them in first.
     Import {
@@ -81,10 +76,7 @@ pub(crate) enum RegionAction {
         url: Option<String>,
     },
     /// Lists the regions of a game.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
 }
 
 /// A new game.
@@ -151,10 +143,10 @@ impl FromStr for NamedRegion {
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create(new) => create(new, deployment).await,
-        Action::Export { game } => exchange::export(&game, deployment).await,
+        Action::Export(of) => exchange::export(&of.game, deployment).await,
         Action::Import { file, name } => exchange::import(file, name, deployment).await,
         Action::List => list(deployment).await,
-        Action::Show { game } => show(game, deployment).await,
+        Action::Show(of) => show(of, deployment).await,
     }
 }
 
@@ -176,9 +168,9 @@ async fn list(deployment: &Deployment) -> Reported {
     }))
 }
 
-async fn show(game: String, deployment: &Deployment) -> Reported {
+async fn show(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let namespaces = store.namespaces(&game.game_id).await?;
     let versions = store.listed_versions(&game.game_id).await?;
     let full = GameFull::new(&game, namespaces, versions);
@@ -214,7 +206,7 @@ pub(crate) async fn run_on_regions(action: RegionAction, deployment: &Deployment
             add_region(game, region.into_region(&provider, probe), deployment).await
         }
         RegionAction::Probe { game, region, url } => set_probe(game, region, url, deployment).await,
-        RegionAction::List { game } => list_regions(game, deployment).await,
+        RegionAction::List(of) => list_regions(of, deployment).await,
     }
 }
 
@@ -260,9 +252,9 @@ async fn set_probe(
     Ok(Report { text, json: json!({ "region_id": region_id, "probe": url }) })
 }
 
-async fn list_regions(game: String, deployment: &Deployment) -> Reported {
+async fn list_regions(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let rows = game.regions.iter().map(|(id, region)| {
         let Region { display_name, provider_display_name, latitude, longitude, probe } = region;
         [

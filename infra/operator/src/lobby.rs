@@ -28,7 +28,7 @@ use crate::{
     consent::Consent,
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
+    lookup::{self, NamespaceName, OfNamespace},
     report::{Report, Reported, counted},
 };
 
@@ -76,11 +76,7 @@ pub(crate) enum Action {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerAction {
     /// Lists the game servers, even full ones and those that fell silent in the last day.
-    List {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    List(OfNamespace),
     /// Takes a game server that vanished out of service: it gets no more lobbies, and its lobbies end
     /// immediately.
     Remove {
@@ -286,16 +282,16 @@ fn tag(text: &str) -> Result<(String, String), String> {
 
 pub(crate) async fn run_on_servers(action: ServerAction, deployment: &Deployment) -> Reported {
     match action {
-        ServerAction::List { namespace } => list_servers(namespace, deployment).await,
+        ServerAction::List(of) => list_servers(of, deployment).await,
         ServerAction::Remove { namespace, server_id, alive, consent } => {
             remove_server(namespace, server_id, alive, consent, deployment).await
         }
     }
 }
 
-async fn list_servers(namespace: NamespaceName, deployment: &Deployment) -> Reported {
+async fn list_servers(of: OfNamespace, deployment: &Deployment) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let (game, right) = lookup::namespace(store, &namespace).await?;
+    let (game, right) = lookup::namespace(store, &of.namespace).await?;
     let servers = lookup::servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let modes = |server: &Server| match &server.game_modes {
         Some(modes) => modes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),

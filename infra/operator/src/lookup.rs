@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, fmt, str::FromStr, time::Duration};
 
+use clap::Args;
 use shared::{
     base::ambient::Timestamp,
     models::{
@@ -51,6 +52,21 @@ impl fmt::Display for NamespaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.game, self.namespace)
     }
+}
+
+/// What a command on a game alone names.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OfGame {
+    /// The game.
+    pub game: String,
+}
+
+/// What a command on a namespace alone names.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OfNamespace {
+    /// The namespace.
+    #[arg(value_name = "GAME/NAMESPACE")]
+    pub namespace: NamespaceName,
 }
 
 /// The error of a name that nothing has; the command `muster {list}` lists those there are.

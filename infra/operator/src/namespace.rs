@@ -16,7 +16,7 @@ use shared::{
 use crate::{
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
+    lookup::{self, NamespaceName, OfGame, OfNamespace},
     report::{Report, Reported},
 };
 
@@ -35,16 +35,9 @@ pub(crate) enum Action {
         display_name: Option<String>,
     },
     /// Lists the namespaces of a game.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
     /// Shows a namespace and its settings.
-    Show {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Show(OfNamespace),
 }
 
 /// The limits of a namespace. A limit that is not given stays.
@@ -78,8 +71,8 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
         Action::Create { namespace, version, display_name } => {
             create(namespace, version, display_name, deployment).await
         }
-        Action::List { game } => list(game, deployment).await,
-        Action::Show { namespace } => show(namespace, deployment).await,
+        Action::List(of) => list(of, deployment).await,
+        Action::Show(of) => show(of, deployment).await,
     }
 }
 
@@ -111,9 +104,9 @@ async fn create(
     Ok(Report::list(lines, json!({ "namespace_id": made.namespace_id })))
 }
 
-async fn list(game: String, deployment: &Deployment) -> Reported {
+async fn list(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let versions = store.listed_versions(&game.game_id).await?;
     let mut namespaces = store.namespaces(&game.game_id).await?;
     namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
@@ -127,9 +120,9 @@ async fn list(game: String, deployment: &Deployment) -> Reported {
     }))
 }
 
-async fn show(namespace: NamespaceName, deployment: &Deployment) -> Reported {
+async fn show(of: OfNamespace, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let (_, right) = lookup::namespace(store, &of.namespace).await?;
     let cdn = store.cdn_settings(&right).await?;
     let full = NamespaceFull::new(right.namespace(), cdn);
     let (summary, matchmaker, cdn) = (&full.summary, &full.config.matchmaker, &full.config.cdn);

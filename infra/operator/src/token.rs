@@ -28,7 +28,7 @@ use crate::{
     deployment::Deployment,
     error::CommandError,
     lobby::connected,
-    lookup::{self, NamespaceName},
+    lookup::{self, NamespaceName, OfGame, OfNamespace},
     report::{Report, Reported, counted},
 };
 
@@ -38,10 +38,7 @@ pub(crate) enum Action {
     #[command(subcommand)]
     Create(Kind),
     /// Lists the tokens of a game by identifier and dates, never the tokens.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
     /// Revokes one token. If it is a server token, its game servers go out of service and their lobbies end,
     /// which takes half a minute.
     Revoke {
@@ -68,22 +65,11 @@ pub(crate) enum Action {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kind {
     /// For studios: every cloud operation of a game.
-    Cloud {
-        /// The game.
-        game: String,
-    },
+    Cloud(OfGame),
     /// For game clients: the matchmaker operations of players in a namespace.
-    Public {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Public(OfNamespace),
     /// For game servers of a namespace.
-    Server {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Server(OfNamespace),
     /// For client tests: every matchmaker operation responds with a mock that names this host and these
     /// ports, never a real lobby.
     Development {
@@ -135,7 +121,7 @@ fn port(text: &str) -> Result<(String, PortSpec), String> {
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create(kind) => create(kind, deployment).await,
-        Action::List { game } => list(game, deployment).await,
+        Action::List(of) => list(of, deployment).await,
         Action::Revoke { game, token_id, consent } => revoke(game, token_id, consent, deployment).await,
         Action::RevokeAll { namespace, kind, consent } => {
             revoke_all(namespace, kind, consent, deployment).await
@@ -148,9 +134,9 @@ async fn create(kind: Kind, deployment: &Deployment) -> Reported {
     Ok(Report { json: json!({ "token": token }), text: token })
 }
 
-async fn list(game: String, deployment: &Deployment) -> Reported {
+async fn list(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let namespaces = store.namespaces(&game.game_id).await?;
     let now = deployment.ambient.now();
     let tokens = store.issued_tokens(&game.game_id).await?;
@@ -315,17 +301,17 @@ async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandErr
     let store = &deployment.store;
     let issuer = deployment.issuer();
     Ok(match kind {
-        Kind::Cloud { game } => {
-            let game = lookup::game(store, &game).await?;
+        Kind::Cloud(of) => {
+            let game = lookup::game(store, &of.game).await?;
             let right = GameRight::of_operator(game.game_id);
             issuer.await?.cloud(&right).await?.reveal().to_owned()
         }
-        Kind::Public { namespace } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
+        Kind::Public(of) => {
+            let (_, right) = lookup::namespace(store, &of.namespace).await?;
             issuer.await?.credential(&right, CredentialKind::Public).await?
         }
-        Kind::Server { namespace } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
+        Kind::Server(of) => {
+            let (_, right) = lookup::namespace(store, &of.namespace).await?;
             issuer.await?.credential(&right, CredentialKind::Server).await?
         }
         Kind::Development { namespace, hostname, ports } => {

@@ -25,7 +25,7 @@ use crate::{
     consent::Consent,
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
+    lookup::{self, NamespaceName, OfGame},
     report::{Report, Reported},
 };
 
@@ -48,10 +48,7 @@ pub(crate) enum Action {
         set: Vec<NamespaceName>,
     },
     /// Lists the versions of a game, newest first.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
     /// Shows a version with its configuration.
     Show {
         /// The game.
@@ -106,7 +103,7 @@ pub(crate) enum Action {
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create { game, file, name, set } => create(game, file, name, set, deployment).await,
-        Action::List { game } => list(game, deployment).await,
+        Action::List(of) => list(of, deployment).await,
         Action::Show { game, version } => show(game, version, deployment).await,
         Action::Set { namespace, version } => set(namespace, version, deployment).await,
         Action::Delete { game, version, cancel, consent } => {
@@ -159,9 +156,9 @@ async fn create(
     Ok(Report::list(lines, json!({ "version_id": version.version_id })))
 }
 
-async fn list(game: String, deployment: &Deployment) -> Reported {
+async fn list(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let mut versions = store.listed_versions(&game.game_id).await?;
     versions
         .sort_by(|one, other| (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id)));
