@@ -41,6 +41,7 @@ pub mod listing;
 pub mod lobbies;
 pub mod lobby_data;
 pub mod meter;
+mod queries;
 mod records;
 pub mod replays;
 pub mod restoring;

@@ -34,11 +34,13 @@ mod service;
 use document::Document;
 
 /// The variables that functions' parts read, in addition to names of tables.
-const VARIABLES_OF_PARTS: [(&str, &[&str]); 5] = [
+const VARIABLES_OF_PARTS: [(&str, &[&str]); 7] = [
+    ("CloudParts::of(", SIGNING_KEYS),
     (".cloud_auth()", SIGNING_KEYS),
     (".matchmaker_auth()", SIGNING_KEYS),
     (".issuer()", SIGNING_KEYS),
-    (".seating()", &["MUSTER_EDGE_SECRET", "MUSTER_EDGE_ONLY"]),
+    ("SeatParts::of(", SIGNING_KEYS),
+    ("SeatParts::of(", &["MUSTER_EDGE_SECRET", "MUSTER_EDGE_ONLY"]),
     (".edge_secret()", &["MUSTER_EDGE_SECRET"]),
 ];
 

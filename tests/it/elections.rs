@@ -9,7 +9,7 @@ use std::{
 };
 
 use harness::{TestClock, TestGame, TestStack, instance::Instance, interference::Before};
-use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
+use muster_local::emulator::link::{Call, Carried, Link};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -31,11 +31,6 @@ impl Scene {
         // The server has a part of the limit, so that creations on it refuse each other nothing.
         game.find(&stack, json!({ "game_modes": ["other"] })).await.expect_ok();
         Self { stack, game }
-    }
-
-    fn over(&self, link: impl Link) -> Instance {
-        let client = patient_client_over(Arc::new(link));
-        Instance::over(client, self.stack.stack.keys(), &self.stack.ambient())
     }
 
     /// What happens meanwhile: the clock goes on by `stall`, and another instance finds.
@@ -82,7 +77,7 @@ async fn a_find_that_stalls_after_its_election_makes_no_second_lobby() {
         let scene = Scene::start(name).await;
         let (happens, meanwhile) = scene.another_finds(stall);
         let link = Before::response(scene.stack.stack.store_link(), is_election, happens);
-        let first = lobby_of(&scene.over(link), &scene.game.public).await;
+        let first = lobby_of(&scene.stack.instance_over(link), &scene.game.public).await;
         let meanwhile = meanwhile.lock().unwrap().clone();
         assert_eq!(meanwhile, [(first, 0)], "I9: {name}");
         assert_eq!(scene.lobbies().await, 1, "I9: {name}");
@@ -141,7 +136,7 @@ async fn a_lobby_created_after_its_burst_was_replaced_is_counted() {
         arrived: arrived.clone(),
         is_sent: Mutex::default(),
     };
-    let late = scene.over(link);
+    let late = scene.stack.instance_over(link);
     let first = lobby_of(&late, &scene.game.public).await;
     assert_ne!(arrived.borrow().as_deref(), Some(first.as_str()), "the first copy came after its time");
     assert_eq!((scene.lobbies().await, late.race_creates()), (2, 1), "I9: it is counted");
@@ -154,7 +149,7 @@ async fn a_creation_that_was_sent_in_time_is_given_up_when_its_burst_may_be_repl
     // The other find goes on although the call at which it began is given up.
     let happens = async move { tokio::spawn(happens).await.unwrap() };
     let link = Before::transaction(scene.stack.stack.store_link(), happens);
-    let late = scene.over(link);
+    let late = scene.stack.instance_over(link);
     let first = lobby_of(&late, &scene.game.public).await;
     while meanwhile.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;

@@ -60,13 +60,18 @@ async fn send_over(
     function: &str,
     body: Value,
 ) -> u16 {
+    call_over(stack, link, function, &game.server, &body).await
+}
+
+/// The status of a call of `function` with a token, by such an instance.
+async fn call_over(stack: &TestStack, link: Arc<dyn Link>, function: &str, token: &str, body: &Value) -> u16 {
     let store = Store::new(patient_client_over(link), table_names());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());
     let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
     let instance = functions.instance(&format!("functions/{function}")).unwrap();
-    let bearer = format!("Bearer {}", game.server);
-    instance(event(&[("authorization", bearer.as_str())], &body, &[])).await.status().as_u16()
+    let bearer = format!("Bearer {token}");
+    instance(event(&[("authorization", bearer.as_str())], body, &[])).await.status().as_u16()
 }
 
 /// The lobbies that a heartbeat lists.

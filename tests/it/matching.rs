@@ -437,8 +437,7 @@ async fn a_find_succeeds_though_the_index_takes_no_write_that_hides_a_dead_lobby
     stack.clock.advance(lease);
     game.add_server(&stack, "alive", "fra", 9, stack.clock.now() + lease).await;
     let hides = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #joinable_from = :never");
-    let link = Arc::new(Losing::calls(stack.stack.store_link(), hides));
-    let instance = Instance::over(patient_client_over(link), stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(Losing::calls(stack.stack.store_link(), hides));
     let found = instance.find(&game.public, &json!({ "game_modes": ["duel"] })).await;
     assert!(found.is_ok(), "{found:?}");
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use model::{
     Configuration, check,
     conditions::{self, Condition, Write},
-    configurations::{all, open_findings},
+    configurations::{OPEN_FINDINGS, all},
     mutations::{VERDICTS, left_out},
     report::lists_every_condition,
     walk,
@@ -77,9 +77,9 @@ fn what_a_condition_keeps_from_going_wrong_is_found_without_it() {
 
 #[test]
 fn open_findings_are_still_found() {
-    for (configuration, what) in open_findings() {
+    for (configuration, what) in OPEN_FINDINGS {
         assert!(
-            check(configuration, None).violation.is_some(),
+            check(*configuration, None).violation.is_some(),
             "found no more: {}: {what}",
             configuration.name
         );

@@ -6,11 +6,11 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::{TestGame, TestStack, instance::Instance, interference::Before};
-use muster_local::emulator::link::{Call, patient_client_over};
+use harness::{TestGame, TestStack, interference::Before};
+use muster_local::emulator::link::Call;
 use serde_json::json;
 use shared::{
     base::ambient::Timestamp,
@@ -158,7 +158,7 @@ async fn a_find_that_may_not_create_tries_every_lobby_of_a_busy_pool() {
     };
     let is_seat = |call: &Call| call.operation == "UpdateItem";
     let link = Before::new(stack.stack.store_link(), is_seat, others_take_seats);
-    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(link);
     let only_existing = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
     // An instance with so many finds in a second takes the pool for busy.
     for _ in 0..32 {

@@ -4,13 +4,11 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::Arc,
     time::Duration,
 };
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use harness::{TestGame, TestStack, instance::Instance, interference::Before};
-use muster_local::emulator::link::patient_client_over;
 use serde_json::{Value, json};
 use shared::{
     base::usage::Usage,
@@ -161,7 +159,7 @@ async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
         change.send().await.unwrap();
     };
     let link = Before::new(stack.stack.store_link(), |call| call.operation == "UpdateItem", happens);
-    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(link);
     let tagged =
         json!({ "game_modes": ["arena"], "tags": { "map": "dust" }, "prevent_auto_create_lobby": true });
     let refused = instance.find(&game.public, &tagged).await;

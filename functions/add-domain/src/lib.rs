@@ -1,22 +1,16 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/domains`: adds a domain to the namespace.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    base::ambient::Ambient,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
-    store::{cdn::DomainOutcome, client::Store},
+    store::cdn::DomainOutcome,
     wire::{AddDomainRequest, values::Empty},
 };
 
 /// The operation.
 #[derive(Debug)]
-pub struct AddDomain {
-    auth: CloudAuth,
-    store: Store,
-    ambient: Ambient,
-}
+pub struct AddDomain(CloudParts);
 
 impl Operation for AddDomain {
     type Output = Empty;
@@ -24,15 +18,14 @@ impl Operation for AddDomain {
     const NAME: &'static str = "add-domain";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()?, ambient: instance.ambient() })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let right = self.0.auth.namespace(request).await?;
         let AddDomainRequest { domain } = request.body()?;
         let host = domain.parse().map_err(|_| Error::InvalidDomain)?;
-        match self.store.add_domain(&right, &host, self.ambient.now()).await? {
+        match self.0.store.add_domain(&right, &host, self.0.ambient.now()).await? {
             DomainOutcome::Added => Ok(Empty {}),
             DomainOutcome::Taken => Err(Error::DomainTaken),
             DomainOutcome::TooMany => Err(Error::TooManyDomains),

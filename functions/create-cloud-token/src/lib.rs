@@ -26,8 +26,7 @@ impl Operation for CreateCloudToken {
     }
 
     async fn call(&self, request: &Request) -> Result<TokenResponse, Error> {
-        let game_id = request.path("game_id")?;
-        let right = self.auth.game(request, &game_id).await?;
+        let right = self.auth.game(request).await?;
         let token = self.issuer.cloud(&right).await?;
         Ok(TokenResponse { token: token.reveal().to_owned() })
     }

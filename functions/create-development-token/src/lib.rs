@@ -27,8 +27,7 @@ impl Operation for CreateDevelopmentToken {
     }
 
     async fn call(&self, request: &Request) -> Result<TokenResponse, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let right = self.auth.namespace(request).await?;
         let CreateDevelopmentTokenRequest { hostname, mut ports } = request.body()?;
         // All ports are on the developer's machine.
         ports.values_mut().for_each(|port| port.hostname = None);

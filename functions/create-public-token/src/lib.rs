@@ -27,8 +27,7 @@ impl Operation for CreatePublicToken {
     }
 
     async fn call(&self, request: &Request) -> Result<TokenResponse, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let right = self.auth.namespace(request).await?;
         Ok(TokenResponse { token: self.issuer.credential(&right, CredentialKind::Public).await? })
     }
 }

@@ -2,21 +2,16 @@
 //! namespace. A domain of another namespace stays.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     rules::origin::OriginHost,
-    store::client::Store,
     wire::values::Empty,
 };
 
 /// The operation.
 #[derive(Debug)]
-pub struct DeleteDomain {
-    auth: CloudAuth,
-    store: Store,
-}
+pub struct DeleteDomain(CloudParts);
 
 impl Operation for DeleteDomain {
     type Output = Empty;
@@ -24,14 +19,13 @@ impl Operation for DeleteDomain {
     const NAME: &'static str = "delete-domain";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
         let host: OriginHost = request.path("domain")?;
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
-        self.store.remove_domain(&right, &host).await?;
+        let right = self.0.auth.namespace(request).await?;
+        self.0.store.remove_domain(&right, &host).await?;
         Ok(Empty {})
     }
 }

@@ -3,32 +3,20 @@
 use std::sync::Arc;
 
 use shared::{
-    auth::matchmaker::MatchmakerAuth,
-    base::ambient::Ambient,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{config::InvalidConfig, instance::Instance, operation::Operation, seat_parts::SeatParts},
     matchmaking::{matchmaker::Matchmaker, search::Search},
     models::{errors::Error, token::TokenKind, warnings::Warning},
     request::Request,
     rules::criteria::Criteria,
-    screening::admission::{Admission, Screening},
-    seating::{
-        entrance::{Entrance, Seating},
-        reply::mock_seat,
-    },
+    screening::admission::Admission,
+    seating::{entrance::Entrance, reply::mock_seat},
     store::meter::metered,
     wire::{FindLobbyRequest, FindLobbyResponse},
 };
 
 /// The operation.
 #[derive(Debug)]
-pub struct FindLobby {
-    auth: MatchmakerAuth,
-    matchmaker: Matchmaker,
-    screening: Screening,
-    seating: Seating,
-    ambient: Ambient,
-    edge_secret: Option<String>,
-}
+pub struct FindLobby(SeatParts);
 
 impl Operation for FindLobby {
     type Output = FindLobbyResponse;
@@ -36,14 +24,7 @@ impl Operation for FindLobby {
     const NAME: &'static str = "find-lobby";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self {
-            auth: instance.matchmaker_auth()?,
-            matchmaker: instance.matchmaker()?,
-            screening: instance.screening()?,
-            seating: instance.seating()?,
-            ambient: instance.ambient(),
-            edge_secret: instance.edge_secret(),
-        })
+        SeatParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
@@ -63,18 +44,19 @@ impl FindLobby {
     /// Its matchmaker, so that a caller can load game servers before the first request.
     #[must_use]
     pub const fn matchmaker(&self) -> &Matchmaker {
-        &self.matchmaker
+        &self.0.matchmaker
     }
 
     async fn find(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
+        let SeatParts { auth, matchmaker, screening, seating, ambient, edge_secret } = &self.0;
         // What: any JSON is accepted from a developer, only the right types from others.
         let body = request.json()?;
-        let caller = self.auth.caller(request, TokenKind::Public);
+        let caller = auth.caller(request, TokenKind::Public);
         if let Ok(caller) = &caller
-            && let Some(host) = self.auth.developer(caller).await?
+            && let Some(host) = auth.developer(caller).await?
         {
             request.trace().open();
-            return mock_seat(host, body, None, self.auth.keys(), &self.ambient);
+            return mock_seat(host, body, None, auth.keys(), ambient);
         }
         let body = FindLobbyRequest::read(body)?;
         if body.game_modes.is_empty() {
@@ -82,9 +64,8 @@ impl FindLobby {
         }
 
         // Who.
-        let (right, settings) = self.auth.player(caller?, request).await?;
-        let mut seeker = match self
-            .seating
+        let (right, settings) = auth.player(caller?, request).await?;
+        let mut seeker = match seating
             .begin(request, &right, &settings, <Self as Operation>::NAME, body.party.clone())
             .await?
         {
@@ -93,8 +74,8 @@ impl FindLobby {
         };
 
         // Rules.
-        let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;
-        let viewer = request.viewer(self.edge_secret.as_deref());
+        let settings = auth.settings().running(body.version_id.as_deref(), settings).await?;
+        let viewer = request.viewer(edge_secret.as_deref());
         let criteria =
             Criteria::resolve(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
         request.trace().resolved(&criteria);
@@ -106,13 +87,13 @@ impl FindLobby {
         // Screening, then store.
         let found = async {
             let admission = Admission::find(&body, &criteria, &right, &settings.version);
-            self.screening.check(&admission, request, self.edge_secret.as_deref(), &seeker).await?;
+            screening.check(&admission, request, edge_secret.as_deref(), &seeker).await?;
             let may_create = !body.prevent_auto_create_lobby;
             let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
-            self.matchmaker.find(&search, &seeker).await
+            matchmaker.find(&search, &seeker).await
         };
 
         // Reply.
-        self.seating.finish(&seeker, found.await, &settings).await
+        seating.finish(&seeker, found.await, &settings).await
     }
 }

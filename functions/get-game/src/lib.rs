@@ -1,20 +1,15 @@
 //! `GET /cloud/games/{game_id}`: the game with its namespaces, versions and regions.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
-    store::client::Store,
     wire::{GameFull, GetGameResponse},
 };
 
 /// The operation.
 #[derive(Debug)]
-pub struct GetGame {
-    auth: CloudAuth,
-    store: Store,
-}
+pub struct GetGame(CloudParts);
 
 impl Operation for GetGame {
     type Output = GetGameResponse;
@@ -22,15 +17,14 @@ impl Operation for GetGame {
     const NAME: &'static str = "get-game";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<GetGameResponse, Error> {
-        let game_id = request.path("game_id")?;
-        let right = self.auth.game(request, &game_id).await?;
-        let game = self.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
-        let namespaces = self.store.namespaces(right.game_id()).await?;
-        let versions = self.store.listed_versions(right.game_id()).await?;
+        let right = self.0.auth.game(request).await?;
+        let game = self.0.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
+        let namespaces = self.0.store.namespaces(right.game_id()).await?;
+        let versions = self.0.store.listed_versions(right.game_id()).await?;
         Ok(GetGameResponse { game: GameFull::new(&game, namespaces, versions) })
     }
 }

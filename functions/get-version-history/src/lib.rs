@@ -2,12 +2,10 @@
 //! first.
 
 use shared::{
-    auth::cloud::CloudAuth,
     base::ambient::{Timestamp, parse_time},
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::{Error, bad_body},
     request::Request,
-    store::client::Store,
     wire::VersionHistoryResponse,
 };
 
@@ -16,10 +14,7 @@ const LIMIT_MAX: u16 = 32;
 
 /// The operation.
 #[derive(Debug)]
-pub struct GetVersionHistory {
-    auth: CloudAuth,
-    store: Store,
-}
+pub struct GetVersionHistory(CloudParts);
 
 impl Operation for GetVersionHistory {
     type Output = VersionHistoryResponse;
@@ -29,12 +24,11 @@ impl Operation for GetVersionHistory {
     const PARAMETERS: &'static [&'static str] = &["anchor", "limit"];
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<VersionHistoryResponse, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let right = self.0.auth.namespace(request).await?;
         let limit = match request.query("limit") {
             Some(text) => text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit)),
             None => Some(LIMIT_MAX),
@@ -44,7 +38,7 @@ impl Operation for GetVersionHistory {
             Some(text) => parse_time(text).ok_or_else(|| bad_body("anchor", "must be a deploy_ts"))?,
             None => Timestamp::NEVER,
         };
-        let history = self.store.version_history(right.namespace_id(), anchor, limit).await?;
+        let history = self.0.store.version_history(right.namespace_id(), anchor, limit).await?;
         Ok(VersionHistoryResponse { versions: history.into_iter().map(Into::into).collect() })
     }
 }

@@ -2,20 +2,15 @@
 //! authenticates.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
-    store::client::Store,
     wire::{SetCdnAuthTypeRequest, values::Empty},
 };
 
 /// The operation.
 #[derive(Debug)]
-pub struct SetCdnAuthType {
-    auth: CloudAuth,
-    store: Store,
-}
+pub struct SetCdnAuthType(CloudParts);
 
 impl Operation for SetCdnAuthType {
     type Output = Empty;
@@ -23,14 +18,13 @@ impl Operation for SetCdnAuthType {
     const NAME: &'static str = "set-cdn-auth-type";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let right = self.0.auth.namespace(request).await?;
         let body: SetCdnAuthTypeRequest = request.body()?;
-        self.store.set_cdn_auth_type(&right, body.auth_type).await?;
+        self.0.store.set_cdn_auth_type(&right, body.auth_type).await?;
         Ok(Empty {})
     }
 }

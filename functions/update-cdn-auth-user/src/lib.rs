@@ -2,20 +2,18 @@
 //! replaces the password.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     rules::bcrypt_hash::{BcryptHash, COST_MAX},
-    store::{cdn::CdnUserOutcome, client::Store},
+    store::cdn::CdnUserOutcome,
     wire::{UpdateCdnAuthUserRequest, values::Empty},
 };
 
 /// The operation.
 #[derive(Debug)]
 pub struct UpdateCdnAuthUser {
-    auth: CloudAuth,
-    store: Store,
+    parts: CloudParts,
     bcrypt_cost_max: u32,
 }
 
@@ -27,21 +25,17 @@ impl Operation for UpdateCdnAuthUser {
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
         // `MUSTER_BCRYPT_MAX_COST`: the highest cost accepted; bcrypt's own limit when absent.
         let cost_max = instance.environment().parsed("MUSTER_BCRYPT_MAX_COST")?;
-        Ok(Self {
-            auth: instance.cloud_auth()?,
-            store: instance.store()?,
-            bcrypt_cost_max: cost_max.unwrap_or(COST_MAX),
-        })
+        let bcrypt_cost_max = cost_max.unwrap_or(COST_MAX);
+        Ok(Self { parts: CloudParts::of(instance)?, bcrypt_cost_max })
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let right = self.parts.auth.namespace(request).await?;
         let body: UpdateCdnAuthUserRequest = request.body()?;
         let user = body.user.parse().map_err(|_| Error::InvalidAuthUser)?;
         let hash = BcryptHash::parse(&body.password, self.bcrypt_cost_max)
             .map_err(|_| Error::InvalidAuthUserPassword)?;
-        match self.store.set_cdn_user(&right, &user, &hash).await? {
+        match self.parts.store.set_cdn_user(&right, &user, &hash).await? {
             CdnUserOutcome::Set => Ok(Empty {}),
             CdnUserOutcome::TooMany => Err(Error::TooManyAuthUsers),
         }

@@ -2,21 +2,16 @@
 //! players per client.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     rules::matchmaker_config::validate,
-    store::client::Store,
     wire::{MatchmakerConfigRequest, values::Empty},
 };
 
 /// The operation.
 #[derive(Debug)]
-pub struct UpdateMatchmakerConfig {
-    auth: CloudAuth,
-    store: Store,
-}
+pub struct UpdateMatchmakerConfig(CloudParts);
 
 impl Operation for UpdateMatchmakerConfig {
     type Output = Empty;
@@ -24,18 +19,17 @@ impl Operation for UpdateMatchmakerConfig {
     const NAME: &'static str = "update-matchmaker-config";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let right = self.0.auth.namespace(request).await?;
         let body: MatchmakerConfigRequest = request.body()?;
         let violations = validate(body.lobby_count_max, body.max_players);
         if !violations.is_empty() {
             return Err(Error::Validation(violations));
         }
-        self.store.set_matchmaker_config(&right, body.lobby_count_max, body.max_players).await?;
+        self.0.store.set_matchmaker_config(&right, body.lobby_count_max, body.max_players).await?;
         Ok(Empty {})
     }
 }

@@ -2,8 +2,7 @@
 //! settings.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     rules::matchmaker_config::validate,
@@ -12,9 +11,7 @@ use shared::{
 
 /// The operation.
 #[derive(Debug)]
-pub struct ValidateMatchmakerConfig {
-    auth: CloudAuth,
-}
+pub struct ValidateMatchmakerConfig(CloudParts);
 
 impl Operation for ValidateMatchmakerConfig {
     type Output = ValidationResponse;
@@ -22,12 +19,11 @@ impl Operation for ValidateMatchmakerConfig {
     const NAME: &'static str = "validate-matchmaker-config";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()? })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
-        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
-        let _right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let _right = self.0.auth.namespace(request).await?;
         let body: MatchmakerConfigRequest = request.body()?;
         Ok(ValidationResponse::new(validate(body.lobby_count_max, body.max_players)))
     }

@@ -1,20 +1,15 @@
 //! `POST /cloud/games/{game_id}/versions/validate`: the violations of a new version, without creating it.
 
 use shared::{
-    auth::cloud::CloudAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    function::{cloud_parts::CloudParts, config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
-    store::client::Store,
     wire::{CreateVersionRequest, ValidationResponse},
 };
 
 /// The operation.
 #[derive(Debug)]
-pub struct ValidateVersion {
-    auth: CloudAuth,
-    store: Store,
-}
+pub struct ValidateVersion(CloudParts);
 
 impl Operation for ValidateVersion {
     type Output = ValidationResponse;
@@ -22,13 +17,12 @@ impl Operation for ValidateVersion {
     const NAME: &'static str = "validate-version";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+        CloudParts::of(instance).map(Self)
     }
 
     async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
-        let game_id = request.path("game_id")?;
-        let right = self.auth.game(request, &game_id).await?;
-        let game = self.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
+        let right = self.0.auth.game(request).await?;
+        let game = self.0.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
         let (_body, violations) = CreateVersionRequest::read(request, &game)?;
         Ok(ValidationResponse::new(violations))
     }

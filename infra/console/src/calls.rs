@@ -9,7 +9,6 @@ use shared::{
     base::ambient::{Ambient, Timestamp},
     cloud::issuing::Issuer,
     models::{
-        errors::Error,
         ids::NamespaceId,
         lobby::Lobby,
         rights::{GameRight, NamespaceRight},
@@ -19,7 +18,7 @@ use shared::{
     rules::criteria::Criteria,
     store::{
         client::Store,
-        listing::{lobbies_on, servers_of},
+        listing::{lobbies_on_all, servers_of},
     },
     wire::{FindLobbyRequest, explanation::Explanation},
 };
@@ -60,8 +59,8 @@ impl Tokens {
         }
         let keys = (host.keys)().await?;
         let issuer = Issuer::new(host.store.clone(), keys.clone(), host.ambient.clone());
-        let public = issuer.credential(right, CredentialKind::Public).await.map_err(refusal)?;
-        let server = issuer.credential(right, CredentialKind::Server).await.map_err(refusal)?;
+        let public = issuer.credential(right, CredentialKind::Public).await?;
+        let server = issuer.credential(right, CredentialKind::Server).await?;
         let Ok(Claims::Server(server)) = keys.verify(&server, host.ambient.now()) else {
             return Err("the server token that was just made does not count".to_owned().into());
         };
@@ -74,7 +73,7 @@ impl Tokens {
 /// Sends a request; returns the response and the reasons for it.
 pub async fn call(host: &Host, watches: &Watches, tokens: &Tokens, call: Call) -> Result<Value, Refusal> {
     let right = GameRight::of_operator(call.game.clone());
-    let right = right.on_namespace(&call.namespace, &host.store).await.map_err(refusal)?;
+    let right = right.on_namespace(&call.namespace, &host.store).await?;
     let candidates = match call.act {
         Act::Find => candidates(host, watches, &right, &call.request).await,
         _ => None,
@@ -174,11 +173,8 @@ async fn candidates(
     let lobbies: Vec<Lobby> = match seen {
         Some(seen) => seen.lobbies.iter().map(|lobby| Lobby::clone(lobby)).collect(),
         None => {
-            let mut lobbies = Vec::new();
-            for server in servers_of(&host.store, &game, right.namespace_id()).await.ok()? {
-                lobbies.extend(lobbies_on(&host.store, &server.server).await.ok()?);
-            }
-            lobbies
+            let servers = servers_of(&host.store, &game, right.namespace_id()).await.ok()?;
+            lobbies_on_all(&host.store, &servers).await.ok()?
         }
     };
     Some(verdicts(judged(lobbies, &criteria, now).1, now))
@@ -203,10 +199,4 @@ async fn lobby_of(store: &Store, ambient: &Ambient, response: &Value) -> Option<
     let id = response.pointer("/lobby/lobby_id")?.as_str()?.parse().ok()?;
     let lobby = store.lobby(&id).await.ok()??;
     Some(LobbyRow::of(&lobby, ambient.now()))
-}
-
-/// An error of the store's, in words.
-pub fn refusal(error: Error) -> Refusal {
-    let cause = error.cause().map(|cause| format!(": {cause}")).unwrap_or_default();
-    format!("{error}{cause}").into()
 }

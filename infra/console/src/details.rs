@@ -20,7 +20,6 @@ use shared::{
 
 use crate::{
     budget::{dollars, dollars_in_all},
-    calls::refusal,
     host::{Host, Refusal},
     queries::{Named, NamedServer},
     tape::Totals,
@@ -40,9 +39,9 @@ struct GameWithModes {
 pub async fn deployment(host: &Host, run: &str) -> Result<Value, Refusal> {
     let store = &host.store;
     let mut games = Vec::new();
-    for game in store.games().await.map_err(refusal)? {
-        let namespaces = store.namespaces(&game.game_id).await.map_err(refusal)?;
-        let versions = store.listed_versions(&game.game_id).await.map_err(refusal)?;
+    for game in store.games().await? {
+        let namespaces = store.namespaces(&game.game_id).await?;
+        let versions = store.listed_versions(&game.game_id).await?;
         let modes: BTreeMap<_, _> = versions
             .iter()
             .map(|version| (version.version_id.to_string(), version.game_modes.clone()))
@@ -64,10 +63,10 @@ pub async fn deployment(host: &Host, run: &str) -> Result<Value, Refusal> {
 pub async fn namespace(host: &Host, named: Named) -> Result<Value, Refusal> {
     let store = &host.store;
     let right = GameRight::of_operator(named.game.clone());
-    let right = right.on_namespace(&named.namespace, store).await.map_err(refusal)?;
+    let right = right.on_namespace(&named.namespace, store).await?;
     let namespace = right.namespace();
-    let version = store.version(&named.game, &namespace.version_id).await.map_err(refusal)?;
-    let version = VersionFull::from(version.ok_or_else(|| refusal(Error::VersionNotFound))?);
+    let version = store.version(&named.game, &namespace.version_id).await?;
+    let version = VersionFull::from(version.ok_or(Error::VersionNotFound)?);
     Ok(json!({
         "namespace_id": namespace.namespace_id, "name_id": namespace.name_id,
         "display_name": namespace.display_name, "lobby_count_max": namespace.lobby_count_max,
@@ -78,17 +77,17 @@ pub async fn namespace(host: &Host, named: Named) -> Result<Value, Refusal> {
 /// A lobby of a game, also for a day after its end.
 pub async fn lobby(host: &Host, watches: &Watches, game: &GameId, id: &LobbyId) -> Result<Value, Refusal> {
     let (store, now) = (&host.store, host.ambient.now());
-    let lobby = store.lobby(id).await.map_err(refusal)?;
+    let lobby = store.lobby(id).await?;
     let lobby = lobby.ok_or_else(|| Refusal::from(format!("there is no lobby {id}")))?;
-    let tags = store.lobby_tags([&lobby]).await.map_err(refusal)?;
-    let state = if lobby.has_state { store.lobby_state(id).await.map_err(refusal)? } else { None };
+    let tags = store.lobby_tags([&lobby]).await?;
+    let state = if lobby.has_state { store.lobby_state(id).await? } else { None };
     let config = match lobby.has_config {
-        true => store.lobby_data(std::slice::from_ref(id), Part::Config).await.map_err(refusal)?,
+        true => store.lobby_data(std::slice::from_ref(id), Part::Config).await?,
         false => Vec::new(),
     };
     let parties = match lobby.party_size_max {
         Some(largest) => {
-            let namespace = store.namespace(game, &lobby.pool.namespace_id).await.map_err(refusal)?;
+            let namespace = store.namespace(game, &lobby.pool.namespace_id).await?;
             namespace.map(|namespace| parties(&lobby, largest, &namespace.tag_key)).unwrap_or_default()
         }
         None => BTreeMap::new(),
@@ -172,7 +171,7 @@ fn merged<'a>(
 pub async fn server(host: &Host, watches: &Watches, named: NamedServer) -> Result<Value, Refusal> {
     let NamedServer { namespace, server } = named;
     let key = ServerKey { namespace_id: namespace.clone(), server_id: server.clone() };
-    let found = host.store.server(&key).await.map_err(refusal)?;
+    let found = host.store.server(&key).await?;
     let found = found.ok_or_else(|| Refusal::from(format!("there is no game server {server}")))?;
     let seen = watches.of(&namespace);
     let changes = seen.map(|watch| watch.changes_of(server.as_str())).unwrap_or_default();

@@ -9,6 +9,7 @@ use serde_json::Value;
 use shared::{
     auth::keys::TokenKeys,
     base::ambient::{Ambient, Timestamp},
+    models::errors::Error,
     store::client::Store,
 };
 
@@ -94,6 +95,14 @@ pub struct Problem {
 impl From<String> for Refusal {
     fn from(message: String) -> Self {
         Self { message, problems: Vec::new() }
+    }
+}
+
+/// An error of the store's, in words.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let cause = error.cause().map(|cause| format!(": {cause}")).unwrap_or_default();
+        format!("{error}{cause}").into()
     }
 }
 

@@ -73,7 +73,6 @@ pub struct Command {
     /// Topic, action and arguments.
     pub words: Vec<String>,
     /// The text in place of a file.
-    #[serde(default)]
     pub text: Option<String>,
 }
 
@@ -126,10 +125,8 @@ pub struct Call {
     /// The action.
     pub act: Act,
     /// The lobby, for an action of a lobby server.
-    #[serde(default)]
     pub lobby: Option<LobbyId>,
     /// The seat to free.
-    #[serde(default)]
     pub seat: Option<SeatId>,
     /// The request's body.
     #[serde(default)]

@@ -8,7 +8,6 @@ use shared::{
 };
 
 use crate::{
-    calls::refusal,
     host::{Host, Refusal},
     queries::{NamedRequest, Searched},
     tape::Entry,
@@ -33,13 +32,13 @@ pub async fn found(host: &Host, watches: &Watches, searched: Searched) -> Result
     let text = text.trim();
     let mut hits = Vec::new();
     if let Ok(id) = text.parse::<LobbyId>()
-        && let Some(lobby) = host.store.lobby(&id).await.map_err(refusal)?
+        && let Some(lobby) = host.store.lobby(&id).await?
     {
         hits.push(hit("lobby", id.as_str(), Some(&lobby.pool.namespace_id), "its identifier"));
     }
     if let Ok(server_id) = text.parse() {
         let key = ServerKey { namespace_id: namespace.clone(), server_id };
-        if let Some(server) = host.store.server(&key).await.map_err(refusal)? {
+        if let Some(server) = host.store.server(&key).await? {
             hits.push(hit("server", server.server.server_id.as_str(), Some(&namespace), "its identifier"));
         }
     }

@@ -25,16 +25,12 @@ pub const PAGE: usize = 60;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Filter {
     /// Those of this mode alone.
-    #[serde(default)]
     pub mode: Option<String>,
     /// Those in this region alone.
-    #[serde(default)]
     pub region: Option<String>,
     /// Those in this state alone.
-    #[serde(default)]
     pub state: Option<String>,
     /// Those on this game server alone.
-    #[serde(default)]
     pub server: Option<String>,
     /// The number of the page, from 0 on.
     #[serde(default)]

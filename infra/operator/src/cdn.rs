@@ -19,8 +19,8 @@ use crate::{
     consent::Consent,
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
-    report::{Report, counted},
+    lookup::{self, NamespaceName, OfNamespace},
+    report::{Report, Reported, counted},
 };
 
 /// The cost of new hashes: a quarter of a second.
@@ -55,11 +55,7 @@ pub(crate) enum AuthType {
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserAction {
     /// Lists the users.
-    List {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    List(OfNamespace),
     /// Adds a user, or sets another password. Prompts for it, or reads it from standard input if that is not
     /// a terminal.
     Set {
@@ -86,11 +82,7 @@ pub(crate) enum UserAction {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DomainAction {
     /// Lists the domains.
-    List {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    List(OfNamespace),
     /// Adds a domain that no other namespace of the deployment has.
     Add {
         /// The namespace.
@@ -130,10 +122,10 @@ pub(crate) enum Switch {
     Off,
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Auth { namespace, auth_type } => auth(namespace, auth_type, deployment).await,
-        Action::User(UserAction::List { namespace }) => list_users(namespace, deployment).await,
+        Action::User(UserAction::List(of)) => list_users(of, deployment).await,
         Action::User(UserAction::Set { namespace, user }) => set_user(namespace, user, deployment).await,
         Action::User(UserAction::Remove { namespace, user, consent }) => {
             remove_user(namespace, user, consent, deployment).await
@@ -142,11 +134,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
 }
 
 /// Sets how visitors are authenticated.
-async fn auth(
-    namespace: NamespaceName,
-    auth_type: AuthType,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn auth(namespace: NamespaceName, auth_type: AuthType, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
     let auth_type = match auth_type {
@@ -157,20 +145,15 @@ async fn auth(
     Ok(Report::done())
 }
 
-async fn list_users(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list_users(of: OfNamespace, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let (_, right) = lookup::namespace(store, &of.namespace).await?;
     let users = store.cdn_settings(&right).await?.users;
-    let json = json!({ "users": users });
-    Ok(Report::table(["user"], users.into_iter().map(|user| [user]).collect(), json))
+    Ok(Report::of_each("users", ["user"], users, |user| ([user.clone()], json!(user))))
 }
 
 /// Adds a user, or sets another password.
-async fn set_user(
-    namespace: NamespaceName,
-    user: CdnUserName,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn set_user(namespace: NamespaceName, user: CdnUserName, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
     let password = read_password(&user)?;
@@ -187,7 +170,7 @@ async fn remove_user(
     user: CdnUserName,
     consent: Consent,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
     consent
@@ -196,12 +179,9 @@ async fn remove_user(
     Ok(Report::done())
 }
 
-pub(crate) async fn run_on_domains(
-    action: DomainAction,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+pub(crate) async fn run_on_domains(action: DomainAction, deployment: &Deployment) -> Reported {
     match action {
-        DomainAction::List { namespace } => list_domains(namespace, deployment).await,
+        DomainAction::List(of) => list_domains(of, deployment).await,
         DomainAction::Add { namespace, domain } => add_domain(namespace, domain, deployment).await,
         DomainAction::Remove { namespace, domain, consent } => {
             remove_domain(namespace, domain, consent, deployment).await
@@ -212,21 +192,17 @@ pub(crate) async fn run_on_domains(
     }
 }
 
-async fn list_domains(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list_domains(of: OfNamespace, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let (_, right) = lookup::namespace(store, &of.namespace).await?;
     let domains = store.cdn_settings(&right).await?.domains;
-    let json = domains.iter().map(|(domain, added)| json!({ "domain": domain, "create_ts": time(*added) }));
-    let json = json!({ "domains": json.collect::<Vec<_>>() });
-    let rows = domains.into_iter().map(|(domain, added)| [domain, time(added)]).collect();
-    Ok(Report::table(["domain", "added"], rows, json))
+    Ok(Report::of_each("domains", ["domain", "added"], domains, |(domain, added)| {
+        let json = json!({ "domain": domain, "create_ts": time(added) });
+        ([domain, time(added)], json)
+    }))
 }
 
-async fn add_domain(
-    namespace: NamespaceName,
-    domain: OriginHost,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn add_domain(namespace: NamespaceName, domain: OriginHost, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
     match store.add_domain(&right, &domain, deployment.ambient.now()).await? {
@@ -243,7 +219,7 @@ async fn remove_domain(
     domain: OriginHost,
     consent: Consent,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
     let loss = format!("removes {domain} from {namespace}, so that its pages need a token");
@@ -258,7 +234,7 @@ async fn public_auth(
     switch: Switch,
     consent: Consent,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
     if matches!(switch, Switch::Off) {

@@ -5,11 +5,11 @@ use clap::Subcommand;
 use clap::{CommandFactory as _, Parser};
 
 use crate::{
-    cdn, deployment::Deployment, doctor, error::CommandError, game, history, lobby, namespace,
-    report::Report, restore, token, version,
+    cdn, deployment::Deployment, doctor, game, history, lobby, namespace, report::Reported, restore, token,
+    version,
 };
 #[cfg(feature = "aws")]
-use crate::{cost, load, lookup::NamespaceName, serving, target::Target};
+use crate::{cost, load, lookup::OfNamespace, report::Report, serving, target::Target};
 
 /// Operates a Muster deployment.
 ///
@@ -80,11 +80,7 @@ pub(crate) enum Topic {
     Console(serving::Options),
     /// Prints what becomes of a namespace's lobbies and game servers, a line for each change, until Ctrl-C.
     #[cfg(feature = "aws")]
-    Tail {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Tail(OfNamespace),
     /// Prints a completion script for a shell.
     #[cfg(feature = "aws")]
     Completions {
@@ -111,7 +107,7 @@ impl Command {
 
 impl Topic {
     /// Runs the command in the deployment, if it needs nothing else.
-    pub(crate) async fn run(self, deployment: &Deployment) -> Result<Report, CommandError> {
+    pub(crate) async fn run(self, deployment: &Deployment) -> Reported {
         match self {
             Self::Game(action) => game::run(action, deployment).await,
             Self::Region(action) => game::run_on_regions(action, deployment).await,
@@ -127,11 +123,9 @@ impl Topic {
             Self::History { game } => history::list(game, deployment).await,
             Self::Doctor => doctor::run(deployment, None).await,
             #[cfg(feature = "aws")]
-            Self::Completions { .. }
-            | Self::Console(_)
-            | Self::Cost(_)
-            | Self::Load(_)
-            | Self::Tail { .. } => Ok(Report::done()),
+            Self::Completions { .. } | Self::Console(_) | Self::Cost(_) | Self::Load(_) | Self::Tail(_) => {
+                Ok(Report::done())
+            }
         }
     }
 }

@@ -72,29 +72,25 @@ fn read(words: Words) -> Result<Topic, Refusal> {
         ) => *file = text,
         (
             Topic::Version(
-                version::Action::List { .. }
+                version::Action::List(_)
                 | version::Action::Show { .. }
                 | version::Action::Set { .. }
                 | version::Action::History { .. }
                 | version::Action::Delete { .. },
             )
-            | Topic::Game(game::Action::List | game::Action::Show { .. })
+            | Topic::Game(game::Action::List | game::Action::Show(_))
             | Topic::Namespace(
-                namespace::Action::Create { .. }
-                | namespace::Action::List { .. }
-                | namespace::Action::Show { .. },
+                namespace::Action::Create { .. } | namespace::Action::List(_) | namespace::Action::Show(_),
             )
             | Topic::MmConfig(_)
             | Topic::Token(
                 token::Action::Create(_)
-                | token::Action::List { .. }
+                | token::Action::List(_)
                 | token::Action::Revoke { .. }
                 | token::Action::RevokeAll { .. },
             )
             | Topic::Domain(
-                cdn::DomainAction::List { .. }
-                | cdn::DomainAction::Add { .. }
-                | cdn::DomainAction::Remove { .. },
+                cdn::DomainAction::List(_) | cdn::DomainAction::Add { .. } | cdn::DomainAction::Remove { .. },
             )
             | Topic::Lobby(lobby::Action::Explain { .. } | lobby::Action::End { .. })
             | Topic::Doctor

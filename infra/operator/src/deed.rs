@@ -1,6 +1,9 @@
 //! What a command changes, noted for `muster history`.
 
-use std::io::{self, Write as _};
+use std::{
+    fmt::Display,
+    io::{self, Write as _},
+};
 
 use serde_json::Value;
 use shared::{
@@ -13,8 +16,10 @@ use crate::{
     command::Topic,
     deployment::Deployment,
     error::{CommandError, Status},
-    game, lobby, lookup, namespace,
-    report::Report,
+    game, lobby,
+    lookup::{self, NamespaceName},
+    namespace,
+    report::{Report, Reported},
     token, version,
 };
 
@@ -53,7 +58,7 @@ impl Deed {
             }
             Topic::Version(action) => of_version(action),
             Topic::Namespace(namespace::Action::Create { namespace, version, .. }) => {
-                Some(on_game("namespace create", &namespace.game, format!("{namespace} --version {version}")))
+                Some(on_namespace("namespace create", namespace, format_args!("--version {version}")))
             }
             Topic::MmConfig(config) => Some(on_game("mm-config", &config.namespace.game, config.changes()?)),
             Topic::Token(action) => of_token(action),
@@ -64,7 +69,7 @@ impl Deed {
                 Some(Self { verb: "lobby end", target, on })
             }
             Topic::Server(lobby::ServerAction::Remove { namespace, server_id, .. }) => {
-                Some(on_game("server remove", &namespace.game, format!("{namespace} {server_id}")))
+                Some(on_namespace("server remove", namespace, server_id))
             }
             Topic::Restore(restore) => {
                 Some(Self { verb: "restore", target: restore.target(), on: On::Deployment })
@@ -73,16 +78,16 @@ impl Deed {
             Topic::Load(options) => {
                 Some(on_game("load", &options.namespace.game, options.namespace.to_string()))
             }
-            Topic::Region(game::RegionAction::List { .. })
-            | Topic::Namespace(namespace::Action::List { .. } | namespace::Action::Show { .. })
+            Topic::Region(game::RegionAction::List(_))
+            | Topic::Namespace(namespace::Action::List(_) | namespace::Action::Show(_))
             | Topic::Lobby(
                 lobby::Action::List { .. } | lobby::Action::Explain { .. } | lobby::Action::Show { .. },
             )
-            | Topic::Server(lobby::ServerAction::List { .. })
+            | Topic::Server(lobby::ServerAction::List(_))
             | Topic::Doctor
             | Topic::History { .. } => None,
             #[cfg(feature = "aws")]
-            Topic::Cost(_) | Topic::Console(_) | Topic::Tail { .. } | Topic::Completions { .. } => None,
+            Topic::Cost(_) | Topic::Console(_) | Topic::Tail(_) | Topic::Completions { .. } => None,
         }
     }
 
@@ -107,6 +112,11 @@ fn on_game(verb: &'static str, game: &str, target: String) -> Deed {
     Deed { verb, target, on: On::Game(game.to_owned()) }
 }
 
+/// A change of a namespace; its target goes on with `rest`.
+fn on_namespace(verb: &'static str, namespace: &NamespaceName, rest: impl Display) -> Deed {
+    on_game(verb, &namespace.game, format!("{namespace} {rest}"))
+}
+
 fn of_game(action: &game::Action) -> Option<Deed> {
     match action {
         game::Action::Create(new) => {
@@ -117,7 +127,7 @@ fn of_game(action: &game::Action) -> Option<Deed> {
             let target = name.clone().or_else(of_file).unwrap_or_default();
             Some(Deed { verb: "game import", target, on: On::NewGame })
         }
-        game::Action::List | game::Action::Show { .. } | game::Action::Export { .. } => None,
+        game::Action::List | game::Action::Show(_) | game::Action::Export(_) => None,
     }
 }
 
@@ -129,14 +139,12 @@ fn of_version(action: &version::Action) -> Option<Deed> {
             let target = std::iter::once(game.clone()).chain(name).chain(set).collect();
             Some(on_game("version create", game, target))
         }
-        version::Action::Set { namespace, version } => {
-            Some(on_game("version set", &namespace.game, format!("{namespace} {version}")))
-        }
+        version::Action::Set { namespace, version } => Some(on_namespace("version set", namespace, version)),
         version::Action::Delete { game, version, cancel, .. } => {
             let cancel = if *cancel { " --cancel" } else { "" };
             Some(on_game("version delete", game, format!("{game} {version}{cancel}")))
         }
-        version::Action::List { .. }
+        version::Action::List(_)
         | version::Action::Show { .. }
         | version::Action::History { .. }
         | version::Action::Validate { .. }
@@ -146,14 +154,14 @@ fn of_version(action: &version::Action) -> Option<Deed> {
 
 fn of_token(action: &token::Action) -> Option<Deed> {
     Some(match action {
-        token::Action::Create(token::Kind::Cloud { game }) => {
-            on_game("token create cloud", game, game.clone())
+        token::Action::Create(token::Kind::Cloud(of)) => {
+            on_game("token create cloud", &of.game, of.game.clone())
         }
-        token::Action::Create(token::Kind::Public { namespace }) => {
-            on_game("token create public", &namespace.game, namespace.to_string())
+        token::Action::Create(token::Kind::Public(of)) => {
+            on_game("token create public", &of.namespace.game, of.namespace.to_string())
         }
-        token::Action::Create(token::Kind::Server { namespace }) => {
-            on_game("token create server", &namespace.game, namespace.to_string())
+        token::Action::Create(token::Kind::Server(of)) => {
+            on_game("token create server", &of.namespace.game, of.namespace.to_string())
         }
         token::Action::Create(token::Kind::Development { namespace, .. }) => {
             on_game("token create development", &namespace.game, namespace.to_string())
@@ -162,39 +170,35 @@ fn of_token(action: &token::Action) -> Option<Deed> {
             on_game("token revoke", game, format!("{game} {token_id}"))
         }
         token::Action::RevokeAll { namespace, kind, .. } => {
-            on_game("token revoke-all", &namespace.game, format!("{namespace} {}", kind.token_kind().name()))
+            on_namespace("token revoke-all", namespace, kind.token_kind().name())
         }
-        token::Action::List { .. } => return None,
+        token::Action::List(_) => return None,
     })
 }
 
 fn of_cdn(action: &cdn::Action) -> Option<Deed> {
     Some(match action {
-        cdn::Action::Auth { namespace, auth_type } => {
-            on_game("cdn auth", &namespace.game, format!("{namespace} {auth_type}"))
-        }
+        cdn::Action::Auth { namespace, auth_type } => on_namespace("cdn auth", namespace, auth_type),
         cdn::Action::User(cdn::UserAction::Set { namespace, user }) => {
-            on_game("cdn user set", &namespace.game, format!("{namespace} {}", user.as_str()))
+            on_namespace("cdn user set", namespace, user.as_str())
         }
         cdn::Action::User(cdn::UserAction::Remove { namespace, user, .. }) => {
-            on_game("cdn user remove", &namespace.game, format!("{namespace} {}", user.as_str()))
+            on_namespace("cdn user remove", namespace, user.as_str())
         }
-        cdn::Action::User(cdn::UserAction::List { .. }) => return None,
+        cdn::Action::User(cdn::UserAction::List(_)) => return None,
     })
 }
 
 fn of_domain(action: &cdn::DomainAction) -> Option<Deed> {
     Some(match action {
-        cdn::DomainAction::Add { namespace, domain } => {
-            on_game("domain add", &namespace.game, format!("{namespace} {domain}"))
-        }
+        cdn::DomainAction::Add { namespace, domain } => on_namespace("domain add", namespace, domain),
         cdn::DomainAction::Remove { namespace, domain, .. } => {
-            on_game("domain remove", &namespace.game, format!("{namespace} {domain}"))
+            on_namespace("domain remove", namespace, domain)
         }
         cdn::DomainAction::PublicAuth { namespace, switch, .. } => {
-            on_game("domain public-auth", &namespace.game, format!("{namespace} {switch}"))
+            on_namespace("domain public-auth", namespace, switch)
         }
-        cdn::DomainAction::List { .. } => return None,
+        cdn::DomainAction::List(_) => return None,
     })
 }
 
@@ -202,8 +206,8 @@ fn of_domain(action: &cdn::DomainAction) -> Option<Deed> {
 pub(crate) async fn noted(
     deed: Option<Deed>,
     deployment: &Deployment,
-    work: impl Future<Output = Result<Report, CommandError>>,
-) -> Result<Report, CommandError> {
+    work: impl Future<Output = Reported>,
+) -> Reported {
     let done = work.await;
     let Some(deed) = deed else { return done };
     let none = Report::done();

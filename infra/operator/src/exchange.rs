@@ -38,7 +38,7 @@ use crate::{
     deployment::Deployment,
     error::{CommandError, Problem},
     lookup,
-    report::Report,
+    report::{Report, Reported},
 };
 
 /// The format of the file, which changes when an older command could not read it.
@@ -103,7 +103,7 @@ impl NamespaceEntry {
 }
 
 /// The game as a file's text.
-pub(crate) async fn export(name: &str, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn export(name: &str, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, name).await?;
     let mut versions = store.versions_as_stored(&game.game_id).await?;
@@ -137,11 +137,7 @@ pub(crate) async fn export(name: &str, deployment: &Deployment) -> Result<Report
 }
 
 /// Creates the game of a file, under another name if one is given.
-pub(crate) async fn import(
-    path: PathBuf,
-    name: Option<String>,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+pub(crate) async fn import(path: PathBuf, name: Option<String>, deployment: &Deployment) -> Reported {
     let mut file = checked(&path, &text_of(&path)?)?;
     file.name_id = name.unwrap_or(file.name_id);
     let (created, taken_since) = create(file, &deployment.store, &deployment.ambient).await?;

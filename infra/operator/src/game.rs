@@ -8,7 +8,7 @@ use shared::{
     base::ambient::time,
     cloud::provision::{NewGame, NewNamespace, ProvisionError, create_game, is_region},
     models::{
-        game::Region,
+        game::{Game, Region},
         ids::RegionId,
         namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
     },
@@ -21,8 +21,9 @@ use crate::{
     config_file::{self, ConfigSource},
     deployment::Deployment,
     error::CommandError,
-    exchange, lookup,
-    report::Report,
+    exchange,
+    lookup::{self, OfGame},
+    report::{Report, Reported},
 };
 
 #[derive(Debug, Subcommand)]
@@ -33,16 +34,10 @@ pub(crate) enum Action {
     /// Lists the games.
     List,
     /// Shows a game with its regions, namespaces and versions.
-    Show {
-        /// The game.
-        game: String,
-    },
+    Show(OfGame),
     /// Prints a game as a file: regions, versions, namespaces and domains, without secrets, tokens and
     /// passwords.
-    Export {
-        /// The game.
-        game: String,
-    },
+    Export(OfGame),
     /// Creates the game of such a file, with a cloud token. Secrets of its versions are `null` in the file:
     /// fill them in first.
     Import {
@@ -81,10 +76,7 @@ pub(crate) enum RegionAction {
         url: Option<String>,
     },
     /// Lists the regions of a game.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
 }
 
 /// A new game.
@@ -148,43 +140,37 @@ impl FromStr for NamedRegion {
     }
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create(new) => create(new, deployment).await,
-        Action::Export { game } => exchange::export(&game, deployment).await,
+        Action::Export(of) => exchange::export(&of.game, deployment).await,
         Action::Import { file, name } => exchange::import(file, name, deployment).await,
         Action::List => list(deployment).await,
-        Action::Show { game } => show(game, deployment).await,
+        Action::Show(of) => show(of, deployment).await,
     }
 }
 
-async fn create(create: CreateGame, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn create(create: CreateGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let new = create.into_new_game()?;
     Ok(Report::of_created(&create_game(store, &deployment.ambient, new).await?))
 }
 
-async fn list(deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list(deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let games = store.games().await?;
-    let json = games.iter().map(|game| {
-        json!({ "game_id": game.game_id, "name_id": game.name_id, "display_name": game.display_name,
-                "create_ts": time(game.created_at) })
-    });
-    let row = |game: &shared::models::game::Game| {
-        [game.name_id.clone(), game.game_id.to_string(), game.display_name.clone(), time(game.created_at)]
-    };
-    let rows = games.iter().map(row).collect();
-    Ok(Report::table(
-        ["name", "id", "display name", "created"],
-        rows,
-        json!({ "games": json.collect::<Vec<_>>() }),
-    ))
+    let head = ["name", "id", "display name", "created"];
+    Ok(Report::of_each("games", head, store.games().await?, |game| {
+        let Game { game_id, name_id, display_name, created_at, .. } = game;
+        let created = time(created_at);
+        let json = json!({ "game_id": game_id, "name_id": name_id, "display_name": display_name,
+                           "create_ts": created });
+        ([name_id, game_id.to_string(), display_name, created], json)
+    }))
 }
 
-async fn show(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn show(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let namespaces = store.namespaces(&game.game_id).await?;
     let versions = store.listed_versions(&game.game_id).await?;
     let full = GameFull::new(&game, namespaces, versions);
@@ -214,16 +200,13 @@ async fn show(game: String, deployment: &Deployment) -> Result<Report, CommandEr
     Ok(Report::list(lines, json))
 }
 
-pub(crate) async fn run_on_regions(
-    action: RegionAction,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+pub(crate) async fn run_on_regions(action: RegionAction, deployment: &Deployment) -> Reported {
     match action {
         RegionAction::Add { game, region, provider, probe } => {
             add_region(game, region.into_region(&provider, probe), deployment).await
         }
         RegionAction::Probe { game, region, url } => set_probe(game, region, url, deployment).await,
-        RegionAction::List { game } => list_regions(game, deployment).await,
+        RegionAction::List(of) => list_regions(of, deployment).await,
     }
 }
 
@@ -231,7 +214,7 @@ async fn add_region(
     game: String,
     (region_id, region): (RegionId, Region),
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     if !is_region(&region_id, &region) {
@@ -253,7 +236,7 @@ async fn set_probe(
     region_id: RegionId,
     url: Option<String>,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     if !url.as_deref().is_none_or(is_probe_url) {
@@ -269,9 +252,9 @@ async fn set_probe(
     Ok(Report { text, json: json!({ "region_id": region_id, "probe": url }) })
 }
 
-async fn list_regions(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list_regions(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let rows = game.regions.iter().map(|(id, region)| {
         let Region { display_name, provider_display_name, latitude, longitude, probe } = region;
         [

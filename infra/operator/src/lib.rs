@@ -79,7 +79,7 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         Topic::Lobby(lobby::Action::List { namespace, watch: true }) => {
             watching::list(&namespace, &target.open().await?, json).await?
         }
-        Topic::Tail { namespace } => watching::tail(&namespace, &target.open().await?, json).await?,
+        Topic::Tail(of) => watching::tail(&of.namespace, &target.open().await?, json).await?,
         Topic::Load(options) => {
             options.share.check_target(target.is_local())?;
             let (is_local, deployment) = (target.is_local(), target.open().await?);

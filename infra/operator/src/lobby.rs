@@ -19,7 +19,7 @@ use shared::{
     rules::{capacity::Outlook, criteria::Criteria},
     store::{
         ending::EndOutcome,
-        listing::{lobbies_on, servers_of},
+        listing::{lobbies_on, lobbies_on_all, servers_of},
     },
     wire::{FindLobbyRequest, explanation::Resolved, lease_end},
 };
@@ -28,8 +28,8 @@ use crate::{
     consent::Consent,
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
-    report::{Report, counted},
+    lookup::{self, NamespaceName, OfNamespace},
+    report::{Report, Reported, counted},
 };
 
 #[derive(Debug, Subcommand)]
@@ -76,11 +76,7 @@ pub(crate) enum Action {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerAction {
     /// Lists the game servers, even full ones and those that fell silent in the last day.
-    List {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    List(OfNamespace),
     /// Takes a game server that vanished out of service: it gets no more lobbies, and its lobbies end
     /// immediately.
     Remove {
@@ -97,7 +93,7 @@ pub(crate) enum ServerAction {
     },
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::List { namespace, .. } => list(&namespace, deployment).await,
         Action::Explain { namespace, game_modes, regions, tags } => {
@@ -108,30 +104,20 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     }
 }
 
-pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
     let (game, right) = lookup::namespace(store, namespace).await?;
-    let mut lobbies = Vec::new();
-    for server in servers_of(store, &game, right.namespace_id()).await? {
-        lobbies.extend(lobbies_on(store, &server.server).await?);
-    }
+    let servers = servers_of(store, &game, right.namespace_id()).await?;
+    let mut lobbies = lobbies_on_all(store, &servers).await?;
     lobbies.sort_by(|one, other| (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id)));
-    let rows = lobbies.iter().map(|lobby| {
-        [
-            lobby.lobby_id.to_string(),
-            lobby.pool.game_mode.to_string(),
-            lobby.pool.region_id.to_string(),
-            format!("{}/{}", lobby.held_seats(now), lobby.max_players),
-            shown_state(lobby, now).to_owned(),
-            lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
-            time(lobby.created_at),
-        ]
-    });
-    let rows = rows.collect();
     let tags = store.lobby_tags(&lobbies).await?;
-    let described = lobbies.iter().map(|lobby| describe(lobby, &tags, now));
-    let json = json!({ "lobbies": described.collect::<Vec<_>>() });
-    Ok(Report::table(["id", "mode", "region", "seats", "state", "server", "created"], rows, json))
+    let head = ["id", "mode", "region", "seats", "state", "server", "created"];
+    Ok(Report::of_each("lobbies", head, &lobbies, |lobby| {
+        let [id, mode, region, seats] = first_cells(lobby, now);
+        let state = shown_state(lobby, now).to_owned();
+        let created = time(lobby.created_at);
+        ([id, mode, region, seats, state, server_of(lobby), created], describe(lobby, &tags, now))
+    }))
 }
 
 /// The result of a find for each lobby that has not ended.
@@ -142,7 +128,7 @@ async fn explain(
     regions: Vec<String>,
     tags: Vec<(String, String)>,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
     let request = FindLobbyRequest {
         game_modes,
@@ -159,10 +145,7 @@ async fn explain(
     let listed = lookup::servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let listed: Vec<_> = listed.into_iter().map(|server| server.server).collect();
     let servers = store.servers_as_they_are(&listed).await?;
-    let mut lobbies = Vec::new();
-    for server in &servers {
-        lobbies.extend(lobbies_on(store, &server.server).await?);
-    }
+    let lobbies = lobbies_on_all(store, &servers).await?;
     let tags = store.lobby_tags(&lobbies).await?;
     let wanted = &criteria.new_lobby.pool;
     let nearest = servers.iter().filter(|server| server.region_id == wanted.region_id);
@@ -196,13 +179,8 @@ async fn explain(
         ["id", "mode", "region", "seats", "verdict"],
         rows.into_iter()
             .map(|(lobby, verdict)| {
-                [
-                    lobby.lobby_id.to_string(),
-                    lobby.pool.game_mode.to_string(),
-                    lobby.pool.region_id.to_string(),
-                    format!("{}/{}", lobby.held_seats(now), lobby.max_players),
-                    json!(verdict).as_str().unwrap_or_default().to_owned(),
-                ]
+                let [id, mode, region, seats] = first_cells(&lobby, now);
+                [id, mode, region, seats, json!(verdict).as_str().unwrap_or_default().to_owned()]
             })
             .collect(),
         json,
@@ -217,7 +195,7 @@ async fn explain(
     Ok(report)
 }
 
-async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
     let lobby = find(deployment, &lobby_id).await?;
     let seats = format!(
@@ -239,7 +217,7 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
         ("state", shown_state(&lobby, now).to_owned()),
         ("seats", seats),
         ("tags", shown.collect::<Vec<_>>().join(" ")),
-        ("server", lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default()),
+        ("server", server_of(&lobby)),
         ("lease until", lease_end(lobby.lease_until).unwrap_or_else(|| "none".to_owned())),
         ("created", time(lobby.created_at)),
     ];
@@ -247,7 +225,7 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
     Ok(Report::list(lines, json))
 }
 
-async fn end(lobby_id: LobbyId, consent: Consent, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn end(lobby_id: LobbyId, consent: Consent, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let lobby = find(deployment, &lobby_id).await?;
     if lobby.stage != Stage::Ended {
@@ -302,54 +280,48 @@ fn tag(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-pub(crate) async fn run_on_servers(
-    action: ServerAction,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+pub(crate) async fn run_on_servers(action: ServerAction, deployment: &Deployment) -> Reported {
     match action {
-        ServerAction::List { namespace } => list_servers(namespace, deployment).await,
+        ServerAction::List(of) => list_servers(of, deployment).await,
         ServerAction::Remove { namespace, server_id, alive, consent } => {
             remove_server(namespace, server_id, alive, consent, deployment).await
         }
     }
 }
 
-async fn list_servers(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list_servers(of: OfNamespace, deployment: &Deployment) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let (game, right) = lookup::namespace(store, &namespace).await?;
+    let (game, right) = lookup::namespace(store, &of.namespace).await?;
     let servers = lookup::servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let modes = |server: &Server| match &server.game_modes {
         Some(modes) => modes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
         None => "all".to_owned(),
     };
-    let rows = servers.iter().map(|server| {
-        [
-            server.server.server_id.to_string(),
-            server.region_id.to_string(),
-            format!("{}/{}", server.used, server.capacity),
+    let head = ["id", "region", "lobbies", "modes", "state", "start", "started", "lease until", "last heard"];
+    Ok(Report::of_each("servers", head, &servers, |server| {
+        let Server { region_id, used, capacity, game_modes, start_id, .. } = server;
+        let (id, state) = (&server.server.server_id, server_state(server, now));
+        let (started, lease) = (time(server.started_at), lease_end(server.lease_until));
+        let heard = time(server.beat_at);
+        let json = json!({
+            "server_id": id, "region_id": region_id, "lobbies": used, "capacity": capacity,
+            "game_modes": game_modes, "state": state, "start_id": start_id,
+            "token_id": server.owner.as_ref().map(|owner| &owner.token_id), "started_at": started,
+            "lease_expires_at": lease, "heard_at": heard,
+        });
+        let row = [
+            id.to_string(),
+            region_id.to_string(),
+            format!("{used}/{capacity}"),
             modes(server),
-            server_state(server, now).to_owned(),
-            server.start_id.as_ref().map_or("unknown", StartId::as_str).to_owned(),
-            time(server.started_at),
-            lease_end(server.lease_until).unwrap_or_else(|| "none".to_owned()),
-            time(server.beat_at),
-        ]
-    });
-    let rows = rows.collect();
-    let json = servers.iter().map(|server| {
-        json!({ "server_id": server.server.server_id, "region_id": server.region_id,
-                "lobbies": server.used, "capacity": server.capacity, "game_modes": server.game_modes,
-                "state": server_state(server, now), "start_id": server.start_id,
-                "token_id": server.owner.as_ref().map(|owner| &owner.token_id),
-                "started_at": time(server.started_at), "lease_expires_at": lease_end(server.lease_until),
-                "heard_at": time(server.beat_at) })
-    });
-    let json = json!({ "servers": json.collect::<Vec<_>>() });
-    Ok(Report::table(
-        ["id", "region", "lobbies", "modes", "state", "start", "started", "lease until", "last heard"],
-        rows,
-        json,
-    ))
+            state.to_owned(),
+            start_id.as_ref().map_or("unknown", StartId::as_str).to_owned(),
+            started,
+            lease.unwrap_or_else(|| "none".to_owned()),
+            heard,
+        ];
+        (row, json)
+    }))
 }
 
 async fn remove_server(
@@ -358,7 +330,7 @@ async fn remove_server(
     is_alive_meant: bool,
     consent: Consent,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
     let (_, right) = lookup::namespace(store, &namespace).await?;
     let key = ServerKey { namespace_id: right.namespace_id().clone(), server_id: server_id.clone() };
@@ -385,22 +357,27 @@ async fn remove_server(
             text: format!("{server_id} is out of service, and its lobbies have ended"),
             json: json!({ "server_id": server_id }),
         }),
-        Err(Error::ServerNotFound) => Err(CommandError::Unknown {
-            what: "game server",
-            name: server_id.to_string(),
-            hint: "`muster server list GAME/NAMESPACE` lists those there are".to_owned(),
-        }),
+        Err(Error::ServerNotFound) => {
+            Err(lookup::unknown("game server", server_id.as_str(), "server list GAME/NAMESPACE"))
+        }
         Err(error) => Err(error.into()),
     }
 }
 
 async fn find(deployment: &Deployment, id: &LobbyId) -> Result<Lobby, CommandError> {
-    let unknown = || CommandError::Unknown {
-        what: "lobby",
-        name: id.to_string(),
-        hint: "`muster lobby list GAME/NAMESPACE` lists those there are".to_owned(),
-    };
+    let unknown = || lookup::unknown("lobby", id.as_str(), "lobby list GAME/NAMESPACE");
     deployment.store.lobby(id).await?.ok_or_else(unknown)
+}
+
+/// What every table of lobbies begins with: identifier, mode, region and seats.
+fn first_cells(lobby: &Lobby, now: Timestamp) -> [String; 4] {
+    let Pool { game_mode, region_id, .. } = &lobby.pool;
+    let seats = format!("{}/{}", lobby.held_seats(now), lobby.max_players);
+    [lobby.lobby_id.to_string(), game_mode.to_string(), region_id.to_string(), seats]
+}
+
+fn server_of(lobby: &Lobby) -> String {
+    lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default()
 }
 
 fn describe(lobby: &Lobby, tags: &HashMap<LobbyId, Tags>, now: Timestamp) -> Value {

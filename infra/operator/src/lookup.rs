@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, fmt, str::FromStr, time::Duration};
 
+use clap::Args;
 use shared::{
     base::ambient::Timestamp,
     models::{
@@ -53,8 +54,25 @@ impl fmt::Display for NamespaceName {
     }
 }
 
-fn unknown(what: &'static str, name: &str, hint: impl Into<String>) -> CommandError {
-    CommandError::Unknown { what, name: name.to_owned(), hint: hint.into() }
+/// What a command on a game alone names.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OfGame {
+    /// The game.
+    pub game: String,
+}
+
+/// What a command on a namespace alone names.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OfNamespace {
+    /// The namespace.
+    #[arg(value_name = "GAME/NAMESPACE")]
+    pub namespace: NamespaceName,
+}
+
+/// The error of a name that nothing has; the command `muster {list}` lists those there are.
+pub(crate) fn unknown(what: &'static str, name: &str, list: &str) -> CommandError {
+    let hint = format!("`muster {list}` lists those there are");
+    CommandError::Unknown { what, name: name.to_owned(), hint }
 }
 
 /// The game of this name or identifier.
@@ -69,7 +87,7 @@ pub(crate) async fn game(store: &Store, name: &str) -> Result<Game, CommandError
         Ok(id) => store.game(&id).await?,
         Err(_) => None,
     };
-    game.ok_or_else(|| unknown("game", name, "`muster game list` lists those there are"))
+    game.ok_or_else(|| unknown("game", name, "game list"))
 }
 
 /// The game servers of a namespace, and those that fell silent without lobbies in the last day, which finds
@@ -109,13 +127,10 @@ pub(crate) async fn namespace(
     let game = game(store, &name.game).await?;
     let all = store.namespaces(&game.game_id).await?;
     let is_named = |id: &str, name_id: &str| id == name.namespace || name_id == name.namespace;
-    let found = all
-        .into_iter()
-        .find(|namespace| is_named(namespace.namespace_id.as_str(), &namespace.name_id))
-        .ok_or_else(|| {
-            let hint = format!("`muster namespace list {}` lists those there are", name.game);
-            unknown("namespace", &name.namespace, hint)
-        })?;
+    let found =
+        all.into_iter().find(|namespace| is_named(namespace.namespace_id.as_str(), &namespace.name_id));
+    let list = || format!("namespace list {}", name.game);
+    let found = found.ok_or_else(|| unknown("namespace", &name.namespace, &list()))?;
     let right = GameRight::of_operator(game.game_id.clone());
     let right = right.on_namespace(&found.namespace_id, store).await?;
     Ok((game, right))
@@ -128,12 +143,12 @@ pub(crate) async fn version(store: &Store, game: &Game, name: &str) -> Result<Li
         return Ok(version.clone());
     }
     let mut named = all.into_iter().filter(|version| version.display_name == name);
-    let list = format!("`muster version list {}` lists those there are", game.name_id);
+    let list = format!("version list {}", game.name_id);
     match (named.next(), named.next()) {
         (Some(version), None) => Ok(version),
         (Some(_), Some(_)) => Err(CommandError::Refused(format!(
-            "several versions are called `{name}`: name it by its identifier; {list}"
+            "several versions are called `{name}`: name it by its identifier; `muster {list}` lists those there are"
         ))),
-        (None, _) => Err(unknown("version", name, list)),
+        (None, _) => Err(unknown("version", name, &list)),
     }
 }

@@ -7,7 +7,7 @@ use shared::{
     cloud::provision::{NewNamespace, add_namespace},
     models::{
         errors::Error,
-        namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
+        namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT, Namespace},
     },
     rules::{matchmaker_config, names::namespace_violations},
     wire::NamespaceFull,
@@ -16,8 +16,8 @@ use shared::{
 use crate::{
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
-    report::Report,
+    lookup::{self, NamespaceName, OfGame, OfNamespace},
+    report::{Report, Reported},
 };
 
 #[derive(Debug, Subcommand)]
@@ -35,16 +35,9 @@ pub(crate) enum Action {
         display_name: Option<String>,
     },
     /// Lists the namespaces of a game.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
     /// Shows a namespace and its settings.
-    Show {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Show(OfNamespace),
 }
 
 /// The limits of a namespace. A limit that is not given stays.
@@ -73,13 +66,13 @@ impl MatchmakerConfig {
     }
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create { namespace, version, display_name } => {
             create(namespace, version, display_name, deployment).await
         }
-        Action::List { game } => list(game, deployment).await,
-        Action::Show { namespace } => show(namespace, deployment).await,
+        Action::List(of) => list(of, deployment).await,
+        Action::Show(of) => show(of, deployment).await,
     }
 }
 
@@ -88,7 +81,7 @@ async fn create(
     version: String,
     display_name: Option<String>,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &namespace.game).await?;
     let version = lookup::version(store, &game, &version).await?;
@@ -111,33 +104,25 @@ async fn create(
     Ok(Report::list(lines, json!({ "namespace_id": made.namespace_id })))
 }
 
-async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let versions = store.listed_versions(&game.game_id).await?;
     let mut namespaces = store.namespaces(&game.game_id).await?;
     namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
-    let rows = namespaces.iter().map(|namespace| {
-        let version = versions.iter().find(|version| version.version_id == namespace.version_id);
-        [
-            namespace.name_id.clone(),
-            namespace.namespace_id.to_string(),
-            version.map(|version| version.display_name.clone()).unwrap_or_default(),
-            time(namespace.deployed_at),
-        ]
-    });
-    let rows = rows.collect();
-    let json = namespaces.iter().map(|namespace| {
-        json!({ "namespace_id": namespace.namespace_id, "name_id": namespace.name_id,
-                "display_name": namespace.display_name, "version_id": namespace.version_id })
-    });
-    let json = json!({ "namespaces": json.collect::<Vec<_>>() });
-    Ok(Report::table(["name", "id", "version", "since"], rows, json))
+    Ok(Report::of_each("namespaces", ["name", "id", "version", "since"], namespaces, |namespace| {
+        let Namespace { namespace_id, name_id, display_name, version_id, deployed_at, .. } = namespace;
+        let json = json!({ "namespace_id": namespace_id, "name_id": name_id, "display_name": display_name,
+                           "version_id": version_id });
+        let version = versions.iter().find(|version| version.version_id == version_id);
+        let version = version.map(|version| version.display_name.clone()).unwrap_or_default();
+        ([name_id, namespace_id.to_string(), version, time(deployed_at)], json)
+    }))
 }
 
-async fn show(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn show(of: OfNamespace, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let (_, right) = lookup::namespace(store, &of.namespace).await?;
     let cdn = store.cdn_settings(&right).await?;
     let full = NamespaceFull::new(right.namespace(), cdn);
     let (summary, matchmaker, cdn) = (&full.summary, &full.config.matchmaker, &full.config.cdn);
@@ -159,10 +144,7 @@ async fn show(namespace: NamespaceName, deployment: &Deployment) -> Result<Repor
     Ok(Report::list(lines, json))
 }
 
-pub(crate) async fn configure(
-    config: MatchmakerConfig,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+pub(crate) async fn configure(config: MatchmakerConfig, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &config.namespace).await?;
     let before = right.namespace();

@@ -5,6 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use shared::cloud::provision::CreatedGame;
 
+use crate::error::CommandError;
+
+/// The result of a command.
+pub(crate) type Reported = Result<Report, CommandError>;
+
 /// Output in both forms.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
@@ -21,6 +26,17 @@ impl Report {
     /// A table, and the same as JSON.
     pub fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>, json: Value) -> Self {
         Self { text: table(head, rows), json }
+    }
+
+    /// A table with a row for each of `items`, and the same as JSON: an array called `name`.
+    pub fn of_each<T, const N: usize>(
+        name: &str,
+        head: [&str; N],
+        items: impl IntoIterator<Item = T>,
+        both: impl Fn(T) -> ([String; N], Value),
+    ) -> Self {
+        let (rows, json): (_, Vec<_>) = items.into_iter().map(both).unzip();
+        Self::table(head, rows, json!({ name: json }))
     }
 
     /// Named values, one per line.

@@ -6,7 +6,12 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 use shared::store::{client::TableNames, restoring::CopyOutcome};
 
-use crate::{consent::Consent, deployment::Deployment, error::CommandError, report::Report};
+use crate::{
+    consent::Consent,
+    deployment::Deployment,
+    error::CommandError,
+    report::{Report, Reported},
+};
 
 /// What is copied.
 #[derive(Debug, Args)]
@@ -75,7 +80,7 @@ fn is_table_name(text: &str) -> bool {
 }
 
 /// Copies each restored table into the deployment's own.
-pub(crate) async fn run(restore: Restore, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(restore: Restore, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let (mut rows, mut json) = (Vec::new(), Map::new());
     let copies = restore.tables.iter().map(|table| format!("{} over {}", table.restored, table.own));

@@ -26,7 +26,11 @@ use shared::base::ambient::Ambient;
 use tokio::{net::TcpListener, process::Command};
 
 use crate::{
-    api::api, deployment::Deployment, error::CommandError, interruption::Interruption, report::Report,
+    api::api,
+    deployment::Deployment,
+    error::CommandError,
+    interruption::Interruption,
+    report::{Report, Reported},
 };
 
 /// How the page is shown.
@@ -61,7 +65,7 @@ pub(crate) async fn serve(
     deployment: Deployment,
     counts: Option<AwsCounts>,
     commands: Commands,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let unusable = |error: io::Error| CommandError::Refused(format!("cannot listen: {error}"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;

@@ -17,7 +17,7 @@ use shared::{
         token::{CredentialKind, DevelopmentHost, Owner, TokenKind},
     },
     store::{
-        listing::{lobbies_on, servers_of},
+        listing::{lobbies_on_all, servers_of},
         tokens::{IssuedToken, RevokeOutcome},
     },
     wire::ports::PortSpec,
@@ -28,8 +28,8 @@ use crate::{
     deployment::Deployment,
     error::CommandError,
     lobby::connected,
-    lookup::{self, NamespaceName},
-    report::{Report, counted},
+    lookup::{self, NamespaceName, OfGame, OfNamespace},
+    report::{Report, Reported, counted},
 };
 
 #[derive(Debug, Subcommand)]
@@ -38,10 +38,7 @@ pub(crate) enum Action {
     #[command(subcommand)]
     Create(Kind),
     /// Lists the tokens of a game by identifier and dates, never the tokens.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
     /// Revokes one token. If it is a server token, its game servers go out of service and their lobbies end,
     /// which takes half a minute.
     Revoke {
@@ -68,22 +65,11 @@ pub(crate) enum Action {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kind {
     /// For studios: every cloud operation of a game.
-    Cloud {
-        /// The game.
-        game: String,
-    },
+    Cloud(OfGame),
     /// For game clients: the matchmaker operations of players in a namespace.
-    Public {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Public(OfNamespace),
     /// For game servers of a namespace.
-    Server {
-        /// The namespace.
-        #[arg(value_name = "GAME/NAMESPACE")]
-        namespace: NamespaceName,
-    },
+    Server(OfNamespace),
     /// For client tests: every matchmaker operation responds with a mock that names this host and these
     /// ports, never a real lobby.
     Development {
@@ -132,10 +118,10 @@ fn port(text: &str) -> Result<(String, PortSpec), String> {
     Ok((label.to_owned(), spec))
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create(kind) => create(kind, deployment).await,
-        Action::List { game } => list(game, deployment).await,
+        Action::List(of) => list(of, deployment).await,
         Action::Revoke { game, token_id, consent } => revoke(game, token_id, consent, deployment).await,
         Action::RevokeAll { namespace, kind, consent } => {
             revoke_all(namespace, kind, consent, deployment).await
@@ -143,47 +129,33 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     }
 }
 
-async fn create(kind: Kind, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn create(kind: Kind, deployment: &Deployment) -> Reported {
     let token = issue(kind, deployment).await?;
     Ok(Report { json: json!({ "token": token }), text: token })
 }
 
-async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let namespaces = store.namespaces(&game.game_id).await?;
     let now = deployment.ambient.now();
     let tokens = store.issued_tokens(&game.game_id).await?;
-    let namespace = |token: &IssuedToken| {
-        namespaces.iter().find(|namespace| Some(&namespace.namespace_id) == token.namespace_id.as_ref())
-    };
-    let name = |token: &IssuedToken| namespace(token).map(|found| found.name_id.clone()).unwrap_or_default();
-    let rows = tokens.iter().map(|token| {
-        [
-            token.token_id.to_string(),
-            token.kind.map_or("unknown", TokenKind::name).to_owned(),
-            name(token),
-            time(token.issued_at),
-            token.expires_at.map(time).unwrap_or_default(),
-            state(token, namespace(token), now).to_owned(),
-        ]
-    });
-    let rows = rows.collect();
-    let json = tokens.iter().map(|token| {
-        json!({ "token_id": token.token_id, "kind": token.kind.map_or("unknown", TokenKind::name), "namespace_id": token.namespace_id,
-                "issued_at": time(token.issued_at), "expires_at": token.expires_at.map(time),
-                "revoked_at": token.revoked_at.map(time), "state": state(token, namespace(token), now) })
-    });
-    let json = json!({ "tokens": json.collect::<Vec<_>>() });
-    Ok(Report::table(["id", "kind", "namespace", "issued", "expires", "state"], rows, json))
+    let head = ["id", "kind", "namespace", "issued", "expires", "state"];
+    Ok(Report::of_each("tokens", head, tokens, |token| {
+        let namespace = namespaces.iter().find(|one| Some(&one.namespace_id) == token.namespace_id.as_ref());
+        let state = state(&token, namespace, now);
+        let IssuedToken { token_id, kind, namespace_id, issued_at, expires_at, revoked_at, .. } = token;
+        let kind = kind.map_or("unknown", TokenKind::name);
+        let (issued, expires) = (time(issued_at), expires_at.map(time));
+        let json = json!({ "token_id": token_id, "kind": kind, "namespace_id": namespace_id, "issued_at": issued,
+                           "expires_at": expires, "revoked_at": revoked_at.map(time), "state": state });
+        let name = namespace.map(|found| found.name_id.clone()).unwrap_or_default();
+        let (kind, state) = (kind.to_owned(), state.to_owned());
+        ([token_id.to_string(), kind, name, issued, expires.unwrap_or_default(), state], json)
+    }))
 }
 
-async fn revoke(
-    game: String,
-    token_id: TokenId,
-    consent: Consent,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn revoke(game: String, token_id: TokenId, consent: Consent, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let issued = store.issued_tokens(&game.game_id).await?;
@@ -204,11 +176,8 @@ async fn revoke(
         RevokeOutcome::Revoked => true,
         RevokeOutcome::RevokedBefore => false,
         RevokeOutcome::Unknown => {
-            return Err(CommandError::Unknown {
-                what: "token",
-                name: token_id.to_string(),
-                hint: format!("`muster token list {}` lists those there are", game.name_id),
-            });
+            let list = format!("token list {}", game.name_id);
+            return Err(lookup::unknown("token", token_id.as_str(), &list));
         }
         RevokeOutcome::TooMany => {
             return Err(CommandError::Refused(format!(
@@ -243,10 +212,7 @@ async fn lost_with(
     if servers.is_empty() {
         return Ok(String::new());
     }
-    let mut lobbies = Vec::new();
-    for server in &servers {
-        lobbies.extend(lobbies_on(store, &server.server).await?);
-    }
+    let lobbies = lobbies_on_all(store, &servers).await?;
     let (servers, ended) = (counted(servers.len(), "game server"), counted(lobbies.len(), "lobby"));
     Ok(format!(", removes {servers} and ends {ended} with {}", connected(&lobbies, now)))
 }
@@ -257,7 +223,7 @@ async fn remove_servers(
     game: &Game,
     namespace_id: &NamespaceId,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let Report { mut text, mut json } = report;
     let servers = GameServers::new(deployment.store.clone(), deployment.ambient.clone());
     let Sweep { removed, left } =
@@ -292,7 +258,7 @@ async fn revoke_all(
     kind: NamespaceKind,
     consent: Consent,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let (game, right) = lookup::namespace(store, &namespace).await?;
     // Tokens have whole seconds, and those of the current second count as issued until now.
@@ -335,17 +301,17 @@ async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandErr
     let store = &deployment.store;
     let issuer = deployment.issuer();
     Ok(match kind {
-        Kind::Cloud { game } => {
-            let game = lookup::game(store, &game).await?;
+        Kind::Cloud(of) => {
+            let game = lookup::game(store, &of.game).await?;
             let right = GameRight::of_operator(game.game_id);
             issuer.await?.cloud(&right).await?.reveal().to_owned()
         }
-        Kind::Public { namespace } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
+        Kind::Public(of) => {
+            let (_, right) = lookup::namespace(store, &of.namespace).await?;
             issuer.await?.credential(&right, CredentialKind::Public).await?
         }
-        Kind::Server { namespace } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
+        Kind::Server(of) => {
+            let (_, right) = lookup::namespace(store, &of.namespace).await?;
             issuer.await?.credential(&right, CredentialKind::Server).await?
         }
         Kind::Development { namespace, hostname, ports } => {

@@ -25,8 +25,8 @@ use crate::{
     consent::Consent,
     deployment::Deployment,
     error::CommandError,
-    lookup::{self, NamespaceName},
-    report::Report,
+    lookup::{self, NamespaceName, OfGame},
+    report::{Report, Reported},
 };
 
 /// The API's document, from which the schema of version configurations comes.
@@ -48,10 +48,7 @@ pub(crate) enum Action {
         set: Vec<NamespaceName>,
     },
     /// Lists the versions of a game, newest first.
-    List {
-        /// The game.
-        game: String,
-    },
+    List(OfGame),
     /// Shows a version with its configuration.
     Show {
         /// The game.
@@ -103,10 +100,10 @@ pub(crate) enum Action {
     Schema,
 }
 
-pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::Create { game, file, name, set } => create(game, file, name, set, deployment).await,
-        Action::List { game } => list(game, deployment).await,
+        Action::List(of) => list(of, deployment).await,
         Action::Show { game, version } => show(game, version, deployment).await,
         Action::Set { namespace, version } => set(namespace, version, deployment).await,
         Action::Delete { game, version, cancel, consent } => {
@@ -125,7 +122,7 @@ async fn create(
     name: Option<String>,
     set: Vec<NamespaceName>,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let read = config_file::read(&file)?;
@@ -159,9 +156,9 @@ async fn create(
     Ok(Report::list(lines, json!({ "version_id": version.version_id })))
 }
 
-async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn list(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
-    let game = lookup::game(store, &game).await?;
+    let game = lookup::game(store, &of.game).await?;
     let mut versions = store.listed_versions(&game.game_id).await?;
     versions
         .sort_by(|one, other| (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id)));
@@ -170,27 +167,18 @@ async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandEr
         let running = namespaces.iter().filter(|namespace| namespace.version_id == version.version_id);
         running.map(|namespace| namespace.name_id.clone()).collect::<Vec<_>>()
     };
-    let rows = versions.iter().map(|version| {
-        let ListedVersion { version_id, display_name, created_at, game_modes, retired_at, .. } = version;
+    Ok(Report::of_each("versions", ["name", "id", "created", "modes", "run by"], versions, |version| {
+        let (created, run_by) = (time(version.created_at), run_by(&version));
+        let ListedVersion { version_id, display_name, game_modes, retired_at, .. } = version;
+        let json = json!({ "version_id": version_id, "display_name": display_name, "create_ts": created,
+                           "namespaces": run_by, "retired": retired_at.is_some() });
         let modes: Vec<_> = game_modes.iter().map(ToString::to_string).collect();
-        [
-            display_name.clone(),
-            version_id.to_string(),
-            time(*created_at),
-            modes.join(","),
-            if retired_at.is_some() { "retired".to_owned() } else { run_by(version).join(",") },
-        ]
-    });
-    let json = versions.iter().map(|version| {
-        json!({ "version_id": version.version_id, "display_name": version.display_name,
-                "create_ts": time(version.created_at), "namespaces": run_by(version),
-                "retired": version.retired_at.is_some() })
-    });
-    let json = json!({ "versions": json.collect::<Vec<_>>() });
-    Ok(Report::table(["name", "id", "created", "modes", "run by"], rows.collect(), json))
+        let run_by = if retired_at.is_some() { "retired".to_owned() } else { run_by.join(",") };
+        ([display_name, version_id.to_string(), created, modes.join(","), run_by], json)
+    }))
 }
 
-async fn show(game: String, version: String, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn show(game: String, version: String, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let named = lookup::version(store, &game, &version).await?.version_id;
@@ -200,11 +188,7 @@ async fn show(game: String, version: String, deployment: &Deployment) -> Result<
     Ok(Report { text, json: json!({ "version": full }) })
 }
 
-async fn set(
-    namespace: NamespaceName,
-    version: String,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn set(namespace: NamespaceName, version: String, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let (game, right) = lookup::namespace(store, &namespace).await?;
     let version = lookup::version(store, &game, &version).await?;
@@ -229,7 +213,7 @@ async fn delete(
     cancel: bool,
     consent: Consent,
     deployment: &Deployment,
-) -> Result<Report, CommandError> {
+) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let version = lookup::version(store, &game, &version).await?;
@@ -241,32 +225,23 @@ async fn delete(
     try_to_delete(deployment, &game, &version).await
 }
 
-async fn history(
-    namespace: NamespaceName,
-    limit: u16,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn history(namespace: NamespaceName, limit: u16, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
     let history = store.version_history(right.namespace_id(), Timestamp::NEVER, limit).await?;
-    let changes: Vec<VersionChange> = history.into_iter().map(Into::into).collect();
-    let rows = changes.iter().map(|change| [change.deploy_ts.clone(), change.version_id.to_string()]);
-    let rows = rows.collect();
-    Ok(Report::table(["since", "version"], rows, json!({ "versions": changes })))
+    let both =
+        |change: VersionChange| ([change.deploy_ts.clone(), change.version_id.to_string()], json!(change));
+    Ok(Report::of_each("versions", ["since", "version"], history.into_iter().map(Into::into), both))
 }
 
 /// Checks a file by the regions of a game.
-async fn validate_in_game(
-    file: ConfigSource,
-    game: String,
-    deployment: &Deployment,
-) -> Result<Report, CommandError> {
+async fn validate_in_game(file: ConfigSource, game: String, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     check(&config_file::read(&file)?, &lookup::game(store, &game).await?.regions)?;
     Ok(valid())
 }
 
-async fn keep(deployment: &Deployment, version: &ListedVersion) -> Result<Report, CommandError> {
+async fn keep(deployment: &Deployment, version: &ListedVersion) -> Reported {
     let ListedVersion { game_id, version_id, display_name, .. } = version;
     if !deployment.store.keep_version(game_id, version_id).await? {
         return Err(Error::VersionNotFound.into());
@@ -276,11 +251,7 @@ async fn keep(deployment: &Deployment, version: &ListedVersion) -> Result<Report
 }
 
 /// Deletes a version, or reports why it cannot yet.
-async fn try_to_delete(
-    deployment: &Deployment,
-    game: &Game,
-    version: &ListedVersion,
-) -> Result<Report, CommandError> {
+async fn try_to_delete(deployment: &Deployment, game: &Game, version: &ListedVersion) -> Reported {
     let ListedVersion { version_id, display_name, .. } = version;
     let named = format!("{version_id}  {display_name}");
     let obstacle = match delete_version(&deployment.store, game, version_id, deployment.ambient.now()).await?
@@ -311,7 +282,7 @@ async fn try_to_delete(
 }
 
 /// Checks a file without a deployment, and accepts all regions.
-pub(crate) fn validate(file: &ConfigSource) -> Result<Report, CommandError> {
+pub(crate) fn validate(file: &ConfigSource) -> Reported {
     let read = config_file::read(file)?;
     let named = read.config.game_modes.values().flat_map(|mode| mode.regions.iter().cloned());
     let any = Region {

@@ -20,7 +20,7 @@ use shared::{
         server::Server,
     },
     store::{
-        listing::{lobbies_on, servers_of},
+        listing::{lobbies_on_all, servers_of},
         meter::metered,
     },
 };
@@ -31,7 +31,7 @@ use crate::{
     interruption::Interruption,
     lobby,
     lookup::{self, NamespaceName},
-    report::Report,
+    report::{Report, Reported},
 };
 
 /// How often the namespace is read.
@@ -43,11 +43,7 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 type Said = io::Result<()>;
 
 /// Prints the list of lobbies again and again.
-pub(crate) async fn list(
-    namespace: &NamespaceName,
-    deployment: &Deployment,
-    as_json: bool,
-) -> Result<Report, CommandError> {
+pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment, as_json: bool) -> Reported {
     let clear = if io::stdout().is_terminal() && !as_json { CLEAR } else { "" };
     let table = async || Ok(format!("{clear}{}", lobby::list(namespace, deployment).await?.show(as_json)));
     let first = table().await?;
@@ -63,11 +59,7 @@ pub(crate) async fn list(
 }
 
 /// Prints a line for each change of the namespace's lobbies and game servers.
-pub(crate) async fn tail(
-    namespace: &NamespaceName,
-    deployment: &Deployment,
-    as_json: bool,
-) -> Result<Report, CommandError> {
+pub(crate) async fn tail(namespace: &NamespaceName, deployment: &Deployment, as_json: bool) -> Reported {
     let (game, right) = lookup::namespace(&deployment.store, namespace).await?;
     let ids = (&game.game_id, right.namespace_id());
     let (first, usage) = metered(Seen::read(deployment, ids)).await;
@@ -121,10 +113,7 @@ impl Seen {
     ) -> Result<Self, Error> {
         let game = store.game(game_id).await?.ok_or(Error::NotFound)?;
         let servers = servers_of(store, &game, namespace_id).await?;
-        let mut lobbies = Vec::new();
-        for server in &servers {
-            lobbies.extend(lobbies_on(store, &server.server).await?.into_iter().map(Arc::new));
-        }
+        let lobbies = lobbies_on_all(store, &servers).await?.into_iter().map(Arc::new).collect();
         Ok(Self { at: ambient.now(), lobbies, servers })
     }
 

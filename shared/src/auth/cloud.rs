@@ -30,12 +30,14 @@ impl CloudAuth {
         Self { store, keys, ambient }
     }
 
-    /// The right that the request's token gives on `game_id`. One consistent read.
+    /// The right that the request's token gives on the game of its path. One consistent read.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`], [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::TokenRevoked`],
-    /// [`Error::WrongTokenKind`], [`Error::Forbidden`]; [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn game(&self, request: &Request, game_id: &GameId) -> Result<GameRight, Error> {
+    /// [`Error::NotFound`], [`Error::Unauthorized`], [`Error::TokenInvalid`], [`Error::TokenExpired`],
+    /// [`Error::TokenRevoked`], [`Error::WrongTokenKind`], [`Error::Forbidden`]; [`Error::Unavailable`],
+    /// [`Error::Bug`].
+    pub async fn game(&self, request: &Request) -> Result<GameRight, Error> {
+        let game_id: GameId = request.path("game_id")?;
         let text = request.bearer().ok_or(Error::Unauthorized)?;
         let Some(token) = CloudToken::parse(text) else {
             let shown = self.keys.verify(text, self.ambient.now())?.kind();
@@ -46,22 +48,18 @@ impl CloudAuth {
         if record.revoked_at.is_some() {
             return Err(Error::TokenRevoked);
         }
-        if record.game_id != *game_id {
+        if record.game_id != game_id {
             return Err(Error::Forbidden);
         }
         Ok(GameRight::of_token(record.game_id))
     }
 
-    /// The right on an existing namespace of `game_id`. Two consistent reads.
+    /// The right on the namespace of its path, which exists. Two consistent reads.
     ///
     /// # Errors
     /// As [`CloudAuth::game`] and [`GameRight::on_namespace`].
-    pub async fn namespace(
-        &self,
-        request: &Request,
-        game_id: &GameId,
-        namespace_id: &NamespaceId,
-    ) -> Result<NamespaceRight, Error> {
-        self.game(request, game_id).await?.on_namespace(namespace_id, &self.store).await
+    pub async fn namespace(&self, request: &Request) -> Result<NamespaceRight, Error> {
+        let namespace_id: NamespaceId = request.path("namespace_id")?;
+        self.game(request).await?.on_namespace(&namespace_id, &self.store).await
     }
 }

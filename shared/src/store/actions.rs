@@ -14,8 +14,8 @@ use crate::{
     models::{errors::Error, ids::GameId},
     store::{
         client::Store,
-        failures::failure,
-        items::{from_items, text},
+        items::text,
+        queries::{page, query},
     },
 };
 
@@ -79,18 +79,12 @@ impl Store {
         limit: u16,
     ) -> Result<Vec<OperatorAction>, Error> {
         let since = Timestamp(now.0.saturating_sub(KEPT.as_millis() as u64));
-        let query = self.client.query().scan_index_forward(false).limit(limit.into());
-        let query = query
-            .table_name(&self.tables.catalog)
+        let query = query(self, &self.tables.catalog, "#pk = :pk AND #sk > :since")
             .consistent_read(true)
-            .key_condition_expression("#pk = :pk AND #sk > :since")
-            .expression_attribute_names("#pk", "pk")
-            .expression_attribute_names("#sk", "sk")
+            .scan_index_forward(false)
+            .limit(limit.into())
             .expression_attribute_values(":pk", text(actions_key(game_id)))
-            .expression_attribute_values(":since", text(sort_key(since)))
-            .return_consumed_capacity(self.meter.mode());
-        let answer = query.send().await.map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        from_items(answer.items)
+            .expression_attribute_values(":since", text(sort_key(since)));
+        Ok(page(self, query).await?.0)
     }
 }

@@ -17,7 +17,8 @@ use crate::{
     store::{
         client::Store,
         conflicts::{is_accepted, refused},
-        items::{Item, number, text},
+        items::{number, text},
+        keys::pk_item,
         writes::Write,
     },
 };
@@ -88,8 +89,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn allotted_lobbies(&self, namespace_id: &NamespaceId) -> Result<u32, Error> {
-        let key = Item::from([("pk".to_owned(), text(allotment_key(namespace_id)))]);
-        let allotment: Option<Allotment> = self.read(&self.tables.ledger, key).await?;
+        let key = pk_item(allotment_key(namespace_id));
+        let allotment: Option<Allotment> = self.read(&self.tables.ledger, key, true).await?;
         Ok(allotment.map_or(0, |allotment| allotment.allotted))
     }
 

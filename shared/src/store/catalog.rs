@@ -26,11 +26,11 @@ use crate::{
     store::{
         cdn::Cdn,
         client::Store,
-        expressions::names,
         failures::failure,
         items::{Record, from_item, from_items, number, text, to_item, to_value},
         keys::{cdn_key, game_key, key, listed_key, name_key, namespace_item, namespace_key, version_key},
         listing::all_pages,
+        queries::{page, query},
         writes::Write,
     },
 };
@@ -419,7 +419,7 @@ impl Store {
     }
 
     pub(super) async fn catalog_item<T: Record>(&self, pk: String, sk: String) -> Result<Option<T>, Error> {
-        self.read(&self.tables.catalog, key(pk, sk)).await
+        self.read(&self.tables.catalog, key(pk, sk), true).await
     }
 
     /// The items of a partition, in the order of their sort keys. One query for each MB.
@@ -439,22 +439,14 @@ impl Store {
         };
         let pk = &pk;
         all_pages(|start| async move {
-            let mut query = self
-                .client
-                .query()
-                .table_name(&self.tables.catalog)
-                .key_condition_expression(condition)
+            let mut query = query(self, &self.tables.catalog, condition)
                 .consistent_read(true)
-                .set_expression_attribute_names(Some(names(condition)))
                 .expression_attribute_values(":pk", text(pk.clone()))
-                .set_exclusive_start_key(start)
-                .return_consumed_capacity(self.meter.mode());
+                .set_exclusive_start_key(start);
             if let Some(prefix) = prefix {
                 query = query.expression_attribute_values(":prefix", text(prefix));
             }
-            let answer = query.send().await.map_err(|error| failure(&error))?;
-            self.meter.read(answer.consumed_capacity());
-            Ok((from_items(answer.items)?, answer.last_evaluated_key))
+            page(self, query).await
         })
         .await
     }

@@ -106,7 +106,7 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn cdn_settings(&self, right: &NamespaceRight) -> Result<CdnSettings, Error> {
         let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
-        let cdn = self.read(&self.tables.catalog, key).await?;
+        let cdn = self.read(&self.tables.catalog, key, true).await?;
         let Cdn { users, domains } = cdn.unwrap_or_default();
         Ok(CdnSettings { users: users.into_keys().collect(), domains })
     }

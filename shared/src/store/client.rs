@@ -81,14 +81,19 @@ impl Store {
         &self.tables
     }
 
-    /// Reads the item of `key` as it now is. One consistent read unit for each started 4 KB.
-    pub(super) async fn read<T: Record>(&self, table: &str, key: Item) -> Result<Option<T>, Error> {
+    /// Reads the item of `key`: one read unit for each started 4 KB if as it now is, else half of one.
+    pub(super) async fn read<T: Record>(
+        &self,
+        table: &str,
+        key: Item,
+        is_consistent: bool,
+    ) -> Result<Option<T>, Error> {
         let answer = self
             .client
             .get_item()
             .table_name(table)
             .set_key(Some(key))
-            .consistent_read(true)
+            .set_consistent_read(is_consistent.then_some(true))
             .return_consumed_capacity(self.meter.mode())
             .send()
             .await

@@ -36,7 +36,7 @@ use crate::{
         client::Store,
         conflicts::refused,
         items::{Item, from_item, number, text, to_item},
-        keys::{digest_of, tag_set},
+        keys::{digest_of, pk_item, tag_set},
         lobby_data::{Part as DataPart, data_item},
         writes::Write,
     },
@@ -246,7 +246,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn burst(&self, key: &HeadKey) -> Result<Option<Burst>, Error> {
-        self.read(&self.tables.ledger, Item::from([("pk".to_owned(), text(key.0.as_str()))])).await
+        self.read(&self.tables.ledger, pk_item(key.0.as_str()), true).await
     }
 
     /// Draws a position in `burst` for each of so many `seats`. Returns the burst, whose `positions` count

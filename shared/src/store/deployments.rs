@@ -15,9 +15,9 @@ use crate::{
     store::{
         client::Store,
         conflicts::refused,
-        failures::failure,
-        items::{from_item, from_items, number, text},
+        items::{from_item, number, text},
         keys::{game_key, key, namespace_key},
+        queries::{page, query},
     },
 };
 
@@ -103,22 +103,13 @@ impl Store {
         before: Timestamp,
         limit: u16,
     ) -> Result<Vec<Deployment>, Error> {
-        let query = self.client.query().scan_index_forward(false).limit(limit.into());
-        let query = query
-            .table_name(&self.tables.catalog)
+        let query = query(self, &self.tables.catalog, "#pk = :pk AND #sk < :before")
             .consistent_read(true)
-            .key_condition_expression("#pk = :pk AND #sk < :before")
-            .expression_attribute_names("#pk", "pk")
-            .expression_attribute_names("#sk", "sk")
+            .scan_index_forward(false)
+            .limit(limit.into())
             .expression_attribute_values(":pk", text(format!("HISTORY#{namespace_id}")))
             .expression_attribute_values(":before", text(Deployment::sort_key(before)));
-        let answer = query
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        from_items(answer.items)
+        Ok(page(self, query).await?.0)
     }
 }
 

@@ -17,7 +17,8 @@ use crate::{
     store::{
         client::{Store, TableNames},
         creation::{Burst, HeadKey},
-        items::{Item, from_item, number, text, to_item},
+        items::{from_item, number, to_item},
+        keys::{pk_item, server_item},
     },
 };
 
@@ -105,9 +106,9 @@ impl Store {
     ) -> Result<Evidence, Error> {
         let TableNames { ledger, servers: server_table, .. } = &self.tables;
         let of_ledger = head.map(HeadKey::as_str).into_iter().chain(keys.iter().map(|key| key.0.as_str()));
-        let of_ledger = of_ledger.map(|key| Item::from([("pk".to_owned(), text(key))])).collect();
-        let of_servers = servers.iter().map(|key| Item::from([("server".to_owned(), text(key.to_string()))]));
-        let wanted = [(ledger.as_str(), of_ledger), (server_table.as_str(), of_servers.collect())];
+        let of_servers = servers.iter().map(server_item).collect();
+        let wanted =
+            [(ledger.as_str(), of_ledger.map(pk_item).collect()), (server_table.as_str(), of_servers)];
         let mut found = self.batch_get_of(wanted, true).await?;
         let mut by_key: HashMap<_, _> = found
             .remove(ledger)
@@ -130,7 +131,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn last_failed_search(&self, key: &SearchKey) -> Result<Option<FailedSearch>, Error> {
-        self.read(&self.tables.ledger, Item::from([("pk".to_owned(), text(&key.0))])).await
+        self.read(&self.tables.ledger, pk_item(&key.0), true).await
     }
 
     /// Whether this instance is the one to search again; no other one is for a second then. One write unit.

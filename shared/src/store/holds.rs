@@ -34,7 +34,8 @@ use crate::{
     },
     store::{
         client::Store,
-        items::{Item, number, text},
+        items::{number, text},
+        keys::pk_item,
         writes::Write,
     },
 };
@@ -330,8 +331,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn holds(&self, client: &Client) -> Result<ClientHolds, Error> {
-        let key = Item::from([("pk".to_owned(), text(key(client)))]);
-        let item: Option<HoldsItem> = self.read(&self.tables.clients, key).await?;
+        let key = pk_item(key(client));
+        let item: Option<HoldsItem> = self.read(&self.tables.clients, key, true).await?;
         Ok(item.map(|item| holds_in(&item)).unwrap_or_default())
     }
 }

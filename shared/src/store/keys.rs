@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::{
     models::{
-        ids::{GameId, NamespaceId, VersionId},
+        ids::{GameId, LobbyId, NamespaceId, ServerKey, VersionId},
         pool::Pool,
         rights::NamespaceRight,
         tag_digests::TagDigests,
@@ -52,6 +52,21 @@ pub(super) fn cdn_key(namespace_id: &NamespaceId) -> String {
 /// The key of a namespace's own item.
 pub(super) fn namespace_item(right: &NamespaceRight) -> Item {
     key(game_key(right.game_id()), namespace_key(right.namespace_id()))
+}
+
+/// The key of a lobby's item.
+pub(super) fn lobby_item(id: &LobbyId) -> Item {
+    HashMap::from([("lobby_id".to_owned(), text(id.as_str()))])
+}
+
+/// The key of a game server's item.
+pub(super) fn server_item(key: &ServerKey) -> Item {
+    HashMap::from([("server".to_owned(), text(key.to_string()))])
+}
+
+/// The key of an item of Clients or Ledger.
+pub(super) fn pk_item(pk: impl Into<String>) -> Item {
+    HashMap::from([("pk".to_owned(), text(pk))])
 }
 
 pub(super) fn key(pk: String, sk: String) -> Item {

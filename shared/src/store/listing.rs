@@ -31,10 +31,8 @@ pub async fn servers_of(
     game: &Game,
     namespace_id: &NamespaceId,
 ) -> Result<Vec<Server>, Error> {
-    let regions = stream::iter(pools_of(game, namespace_id))
-        .map(|pool| async move { all_pages(|cursor| store.servers(&pool, cursor)).await });
-    let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
-    Ok(servers.into_iter().flatten().collect())
+    let read = |pool| async move { all_pages(|cursor| store.servers(&pool, cursor)).await };
+    in_each_region(game, namespace_id, read).await
 }
 
 /// The game servers of a namespace that were let go in silence and whose leases expired after `since`, by
@@ -48,18 +46,22 @@ pub async fn servers_let_go_of(
     namespace_id: &NamespaceId,
     since: Timestamp,
 ) -> Result<Vec<Server>, Error> {
-    let regions = stream::iter(pools_of(game, namespace_id))
-        .map(|pool| async move { all_pages(|cursor| store.servers_let_go(&pool, since, cursor)).await });
-    let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
-    Ok(servers.into_iter().flatten().collect())
+    let read = |pool| async move { all_pages(|cursor| store.servers_let_go(&pool, since, cursor)).await };
+    in_each_region(game, namespace_id, read).await
 }
 
-fn pools_of(game: &Game, namespace_id: &NamespaceId) -> Vec<PlacementPool> {
+/// The game servers that `read` finds in the pools of a namespace, by region.
+async fn in_each_region<F: Future<Output = Result<Vec<Server>, Error>>>(
+    game: &Game,
+    namespace_id: &NamespaceId,
+    read: impl Fn(PlacementPool) -> F,
+) -> Result<Vec<Server>, Error> {
     let pool = |region_id: &RegionId| PlacementPool {
         namespace_id: namespace_id.clone(),
         region_id: region_id.clone(),
     };
-    game.regions.keys().map(pool).collect()
+    let pools: Vec<_> = game.regions.keys().map(pool).collect();
+    stream::iter(pools).map(read).buffered(QUERIES_AT_ONCE).try_concat().await
 }
 
 /// The lobbies of a game server that have not ended, oldest first. One call for each thousand and one for
@@ -76,7 +78,19 @@ pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>,
     Ok(lobbies)
 }
 
-/// The same lobbies, each hundred given to `take` as it comes, in no order.
+/// The same of several game servers, one after the other.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn lobbies_on_all(store: &Store, servers: &[Server]) -> Result<Vec<Lobby>, Error> {
+    let mut lobbies = Vec::new();
+    for server in servers {
+        lobbies.extend(lobbies_on(store, &server.server).await?);
+    }
+    Ok(lobbies)
+}
+
+/// The lobbies of one game server, each hundred given to `take` as it comes, in no order.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].

@@ -33,10 +33,9 @@ use crate::{
     },
     store::{
         client::Store,
-        expressions::names,
-        failures::failure,
-        items::{Item, from_item, from_items, number, text},
-        keys::tag_set,
+        items::{Item, from_item, number, text},
+        keys::{lobby_item, tag_set},
+        queries::{items, page, query},
         writes::Write,
     },
 };
@@ -65,7 +64,6 @@ pub struct Candidate {
     #[serde(default)]
     pub joinable_from: Timestamp,
     /// Its room for a party; absent in other searches.
-    #[serde(default)]
     pub room: Option<Room>,
     /// Digests of its tags; empty in a search for lobbies with certain tags.
     #[serde(default)]
@@ -230,25 +228,15 @@ impl Store {
         });
         let mut candidates = Vec::new();
         loop {
-            let condition = "#pool = :pool AND #joinable_from <= :now";
-            let answer = self
-                .client
-                .query()
-                .table_name(&self.tables.lobbies)
+            let query = query(self, &self.tables.lobbies, "#pool = :pool AND #joinable_from <= :now")
                 .index_name(CANDIDATES_INDEX)
-                .key_condition_expression(condition)
-                .set_expression_attribute_names(Some(names(condition)))
                 .expression_attribute_values(":pool", text(pool.to_string()))
                 .expression_attribute_values(":now", number(until))
-                .limit(i32::try_from(limit - candidates.len()).unwrap_or(i32::MAX))
-                .set_exclusive_start_key(start)
-                .return_consumed_capacity(self.meter.mode())
-                .send()
-                .await
-                .map_err(|error| failure(&error))?;
-            self.meter.read(answer.consumed_capacity());
-            candidates.extend(from_items::<Candidate>(answer.items)?);
-            start = answer.last_evaluated_key;
+                .limit(items(limit - candidates.len()))
+                .set_exclusive_start_key(start);
+            let (page, next) = page::<Candidate>(self, query).await?;
+            candidates.extend(page);
+            start = next;
             if start.is_none() || candidates.len() >= limit {
                 return Ok(candidates);
             }
@@ -269,23 +257,12 @@ impl Store {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Candidate>, Error> {
-        let condition = "#tag_set = :tag_set AND #joinable_from <= :now";
-        let answer = self
-            .client
-            .query()
-            .table_name(&self.tables.lobbies)
+        let query = query(self, &self.tables.lobbies, "#tag_set = :tag_set AND #joinable_from <= :now")
             .index_name(TAGGED_INDEX)
-            .key_condition_expression(condition)
-            .set_expression_attribute_names(Some(names(condition)))
             .expression_attribute_values(":tag_set", text(tag_set(pool, tags)))
             .expression_attribute_values(":now", number(now))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        from_items(answer.items)
+            .limit(items(limit));
+        Ok(page(self, query).await?.0)
     }
 
     /// Up to `limit` lobbies of the `shards` shards of `pool` that should have room for a party of `seats`,
@@ -320,23 +297,12 @@ impl Store {
         seats: u32,
         limit: usize,
     ) -> Result<Vec<Candidate>, Error> {
-        let condition = "#pool = :pool AND #room >= :room";
-        let answer = self
-            .client
-            .query()
-            .table_name(&self.tables.lobbies)
+        let query = query(self, &self.tables.lobbies, "#pool = :pool AND #room >= :room")
             .index_name(ROOMY_INDEX)
-            .key_condition_expression(condition)
-            .set_expression_attribute_names(Some(names(condition)))
             .expression_attribute_values(":pool", text(pool.to_string()))
             .expression_attribute_values(":room", number(Room::of(seats)))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        from_items(answer.items)
+            .limit(items(limit));
+        Ok(page(self, query).await?.0)
     }
 
     /// The lobbies of `ids` that exist, in no order, eventually consistent. One call for each 100, 0.5 read
@@ -358,8 +324,8 @@ impl Store {
     }
 
     async fn read_lobbies(&self, ids: &[LobbyId], is_consistent: bool) -> Result<Vec<Lobby>, Error> {
-        let key = |id: &LobbyId| Item::from([("lobby_id".to_owned(), text(id.as_str()))]);
-        let items = self.batch_get(&self.tables.lobbies, ids.iter().map(key).collect(), is_consistent);
+        let keys = ids.iter().map(lobby_item).collect();
+        let items = self.batch_get(&self.tables.lobbies, keys, is_consistent);
         items.await?.into_iter().map(from_item).collect()
     }
 
@@ -368,7 +334,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn lobby(&self, id: &LobbyId) -> Result<Option<Lobby>, Error> {
-        self.read(&self.tables.lobbies, Item::from([("lobby_id".to_owned(), text(id.as_str()))])).await
+        self.read(&self.tables.lobbies, lobby_item(id), true).await
     }
 
     /// A page of the live lobbies of `server`, oldest first, at most `limit`, after `cursor`: their ids. One
@@ -389,25 +355,15 @@ impl Store {
                 ("lobby_id".to_owned(), text(cursor.lobby_id.as_str())),
             ])
         });
-        let answer = self
-            .client
-            .query()
-            .table_name(&self.tables.lobbies)
+        let query = query(self, &self.tables.lobbies, "#server = :server")
             .index_name(BY_SERVER_INDEX)
-            .key_condition_expression("#server = :server")
-            .expression_attribute_names("#server", "server")
             .expression_attribute_values(":server", text(server.to_string()))
             .set_exclusive_start_key(start)
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        let keys = answer.items.unwrap_or_default().into_iter().map(from_item::<LobbyCursor>);
+            .limit(items(limit));
+        let (keys, next) = page::<LobbyCursor>(self, query).await?;
         Ok(LobbyPage {
-            lobby_ids: keys.map(|key| key.map(|key| key.lobby_id)).collect::<Result<_, _>>()?,
-            next: answer.last_evaluated_key.map(from_item).transpose()?,
+            lobby_ids: keys.into_iter().map(|key| key.lobby_id).collect(),
+            next: next.map(from_item).transpose()?,
         })
     }
 

@@ -83,7 +83,7 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn lobby_state(&self, lobby_id: &LobbyId) -> Result<Option<Box<RawValue>>, Error> {
         let stored: Option<StoredData> =
-            self.read(&self.tables.lobby_data, data_key(lobby_id, Part::State)).await?;
+            self.read(&self.tables.lobby_data, data_key(lobby_id, Part::State), true).await?;
         stored.map(|stored| stored.json().map(|(_, json)| json)).transpose()
     }
 

@@ -25,7 +25,8 @@ use crate::{
     },
     store::{
         client::Store,
-        items::{Item, number, text},
+        items::{number, text},
+        keys::pk_item,
     },
 };
 
@@ -77,22 +78,18 @@ pub struct ReplayRecord {
     /// When that run's lease expires.
     pub lease_until: Timestamp,
     /// The last lobby that it tried, if any.
-    #[serde(default)]
     pub lobby: Option<LobbyId>,
     /// The time in the seat's token, if it was taken there.
     #[serde(default)]
     pub taken_at: Timestamp,
     /// The response, once there is one: its JSON without the token.
-    #[serde(default)]
     pub answer: Option<String>,
     /// The signing key of the response's token.
-    #[serde(default)]
     pub key_id: Option<String>,
     /// Whether the seat is one of those that its client holds under a cap.
     #[serde(default)]
     pub is_held: bool,
     /// The code of the run's refusal, once it was refused.
-    #[serde(default)]
     pub refusal: Option<String>,
     /// Until when each waiting place is taken.
     #[serde(default)]
@@ -143,7 +140,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn replay(&self, key: &ReplayKey) -> Result<Option<ReplayRecord>, Error> {
-        self.read(&self.tables.clients, Item::from([("pk".to_owned(), text(&key.0))])).await
+        self.read(&self.tables.clients, pk_item(&key.0), true).await
     }
 
     /// Notes that `run` is about to take its seat in `lobby_id`, with `taken_at` in its token. Returns

@@ -38,7 +38,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn version_secrets(&self, version_id: &VersionId) -> Result<Option<VersionSecrets>, Error> {
-        let item: Option<SecretsItem> = self.read(&self.tables.secrets, secrets_key(version_id)).await?;
+        let item: Option<SecretsItem> =
+            self.read(&self.tables.secrets, secrets_key(version_id), true).await?;
         Ok(item.map(|item| item.secrets))
     }
 }

@@ -31,8 +31,9 @@ use crate::{
     },
     store::{
         client::Store,
-        failures::failure,
         items::{Item, from_item, number, text, to_item, to_value},
+        keys::server_item,
+        queries::{page_of_items, query},
         writes::Write,
     },
 };
@@ -153,7 +154,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn server(&self, key: &ServerKey) -> Result<Option<Server>, Error> {
-        self.read(&self.tables.servers, Item::from([("server".to_owned(), text(key.to_string()))])).await
+        self.read(&self.tables.servers, server_item(key), true).await
     }
 
     /// Servers of `pool` that the index shows with a free place, and the silent ones among them: the first
@@ -238,8 +239,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn servers_as_they_are(&self, keys: &[ServerKey]) -> Result<Vec<Server>, Error> {
-        let key = |key: &ServerKey| Item::from([("server".to_owned(), text(key.to_string()))]);
-        let items = self.batch_get(&self.tables.servers, keys.iter().map(key).collect(), true).await?;
+        let keys = keys.iter().map(server_item).collect();
+        let items = self.batch_get(&self.tables.servers, keys, true).await?;
         items.into_iter().map(from_item).collect()
     }
 
@@ -483,33 +484,16 @@ impl Store {
         (condition, time): (&str, Timestamp),
         start: Option<Item>,
     ) -> Result<(Vec<Server>, Option<Item>), Error> {
-        let answer = self
-            .client
-            .query()
-            .table_name(&self.tables.servers)
+        let query = query(self, &self.tables.servers, condition)
             .index_name(PLACEMENTS_INDEX)
-            .key_condition_expression(condition)
-            .expression_attribute_names("#placement_pool", "placement_pool")
-            .expression_attribute_names("#free_from", "free_from")
             .expression_attribute_values(":pool", text(pool.to_string()))
             .expression_attribute_values(":time", number(time))
             .set_exclusive_start_key(start)
-            .limit(PAGE)
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        let key = |item: Item| item.get("server").cloned();
-        let keys: Vec<Item> = answer
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(key)
-            .map(|server| Item::from([("server".to_owned(), server)]))
-            .collect();
+            .limit(PAGE);
+        let (shown, next) = page_of_items(self, query).await?;
+        let keys = shown.into_iter().filter_map(|mut item| item.remove_entry("server"));
+        let keys = keys.map(|entry| Item::from([entry])).collect();
         let servers = self.batch_get(&self.tables.servers, keys, false).await?;
-        let servers = servers.into_iter().map(from_item).collect::<Result<_, _>>()?;
-        Ok((servers, answer.last_evaluated_key))
+        Ok((servers.into_iter().map(from_item).collect::<Result<_, _>>()?, next))
     }
 }

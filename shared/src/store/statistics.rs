@@ -9,8 +9,8 @@ use crate::{
     models::{errors::Error, ids::NamespaceId},
     store::{
         client::Store,
-        failures::failure,
-        items::{from_item, number, text},
+        items::{number, text},
+        keys::pk_item,
     },
 };
 
@@ -25,7 +25,6 @@ const COUNT_LIFE: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct KeptCount {
     /// When it was counted; absent while the first one is under way.
-    #[serde(default)]
     pub counted_at: Option<Timestamp>,
     /// The count.
     #[serde(default)]
@@ -51,17 +50,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn kept_count(&self, namespace_id: &NamespaceId) -> Result<Option<KeptCount>, Error> {
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(statistics_key(namespace_id)))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        answer.item.map(from_item).transpose()
+        self.read(&self.tables.ledger, pk_item(statistics_key(namespace_id)), false).await
     }
 
     /// Takes the turn to count, unless another instance counts, or did within [`COUNT_AGE_MAX`]. One write

@@ -138,7 +138,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn cloud_token(&self, token: &CloudToken) -> Result<Option<CloudTokenRecord>, Error> {
-        self.read(&self.tables.tokens, Item::from([("digest".to_owned(), text(token.digest()))])).await
+        self.read(&self.tables.tokens, Item::from([("digest".to_owned(), text(token.digest()))]), true).await
     }
 
     /// Stores the digest of a fresh cloud token, and lists the token among those of its game. One transaction
@@ -200,7 +200,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<RevokeOutcome, Error> {
         let noted_key = key(tokens_key(right.game_id()), token_id.to_string());
-        let noted = self.read::<ListedToken>(&self.tables.catalog, noted_key.clone()).await?;
+        let noted = self.read::<ListedToken>(&self.tables.catalog, noted_key.clone(), true).await?;
         let effect = match noted {
             Some(ListedToken { digest: Some(digest), .. }) => {
                 let key = Item::from([("digest".to_owned(), text(digest))]);

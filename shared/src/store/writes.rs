@@ -29,6 +29,7 @@ use crate::{
         expressions::placeholders,
         failures::failure,
         items::{Item, Record, from_item, number, text},
+        keys::{lobby_item, pk_item, server_item},
     },
 };
 
@@ -164,22 +165,22 @@ impl Store {
 
     /// A write of a lobby.
     pub(super) fn on_lobby(&self, id: &LobbyId) -> Write {
-        Write::to(&self.tables.lobbies, Item::from([("lobby_id".to_owned(), text(id.as_str()))]))
+        Write::to(&self.tables.lobbies, lobby_item(id))
     }
 
     /// A write of a game server.
     pub(super) fn on_server(&self, key: &ServerKey) -> Write {
-        Write::to(&self.tables.servers, Item::from([("server".to_owned(), text(key.to_string()))]))
+        Write::to(&self.tables.servers, server_item(key))
     }
 
     /// A write of a client's item.
     pub(super) fn on_client(&self, pk: impl Into<String>) -> Write {
-        Write::to(&self.tables.clients, Item::from([("pk".to_owned(), text(pk))]))
+        Write::to(&self.tables.clients, pk_item(pk))
     }
 
     /// A write of a count or an election.
     pub(super) fn on_ledger(&self, pk: impl Into<String>) -> Write {
-        Write::to(&self.tables.ledger, Item::from([("pk".to_owned(), text(pk))]))
+        Write::to(&self.tables.ledger, pk_item(pk))
     }
 
     fn call(&self, write: Write) -> Result<UpdateItemFluentBuilder, Error> {

@@ -57,13 +57,11 @@ pub struct ConnectPlayerResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct DisconnectPlayerRequest {
     /// The player token from the player's client.
-    #[serde(default)]
     pub player_token: Option<String>,
     /// Whether it is of every connected player of the lobby.
     #[serde(default, deserialize_with = "null_as_default")]
     pub everyone: bool,
     /// For how long the seat is kept for its player, 0 to 600 seconds; the mode's when absent.
-    #[serde(default)]
     pub keep_seconds: Option<u32>,
 }
 
@@ -112,7 +110,6 @@ pub struct RemovePlayerRequest {
     /// The player token from the player's client.
     pub player_token: String,
     /// For how long the player is seated in this lobby no more, 0 to 28,800 seconds; 28,800 when absent.
-    #[serde(default)]
     pub exclude_seconds: Option<u32>,
 }
 
@@ -134,27 +131,21 @@ impl RemovePlayerRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RegisterServerRequest {
     /// The server's identifier; absent means a new one.
-    #[serde(default)]
     pub server_id: Option<ServerId>,
     /// The process's name for its start, which distinguishes a new start from a retry.
-    #[serde(default)]
     pub start_id: Option<StartId>,
     /// Its region.
     pub region_id: String,
     /// Modes that it can run; absent means every one.
-    #[serde(default)]
     pub game_modes: Option<Vec<String>>,
     /// Lobbies that it can run at the same time.
-    #[serde(default)]
     pub capacity: Option<u32>,
     /// Its ports by label.
     #[serde(deserialize_with = "objects_by_name")]
     pub ports: BTreeMap<String, PortSpec>,
     /// Its lease after each heartbeat; a minute when absent, permanent when 0.
-    #[serde(default)]
     pub lease_seconds: Option<u32>,
     /// Whether its lobbies are ready at once; true when absent.
-    #[serde(default)]
     pub auto_ready: Option<bool>,
 }
 
@@ -173,10 +164,8 @@ pub struct HeartbeatRequest {
     /// The server.
     pub server_id: ServerId,
     /// The start that it registered with; any when absent.
-    #[serde(default)]
     pub start_id: Option<StartId>,
     /// Where the last page of lobbies ended.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 
@@ -243,10 +232,8 @@ pub struct DeregisterServerRequest {
     /// The server.
     pub server_id: ServerId,
     /// The start that it registered with; any when absent.
-    #[serde(default)]
     pub start_id: Option<StartId>,
     /// Whether its lobbies end immediately instead of when they are empty.
-    #[serde(default)]
     pub end_lobbies: Option<bool>,
 }
 

@@ -13,7 +13,6 @@ use crate::{base::json::optional_object, models::ports::Protocol};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PortSpec {
     /// The host that players connect to; absent if it is the same for all ports.
-    #[serde(default)]
     pub hostname: Option<String>,
     /// One port.
     #[serde(default, deserialize_with = "optional_port")]

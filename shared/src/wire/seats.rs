@@ -49,7 +49,6 @@ pub struct FindLobbyRequest {
     #[serde(default, deserialize_with = "null_as_default")]
     pub tags: Tags,
     /// Seats of a lobby created for this request.
-    #[serde(default)]
     pub max_players: Option<u32>,
     /// Whether no lobby may be created for this request.
     #[serde(default, deserialize_with = "null_as_default")]
@@ -58,7 +57,6 @@ pub struct FindLobbyRequest {
     #[serde(default, deserialize_with = "null_as_default")]
     pub exclude_lobby_ids: Vec<String>,
     /// The version of the game that the client is made for; absent means any.
-    #[serde(default)]
     pub version_id: Option<String>,
     /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
@@ -112,7 +110,6 @@ pub struct JoinLobbyRequest {
     /// The lobby; any text, of which only identifiers and codes name one.
     pub lobby_id: String,
     /// The version of the game that the client is made for; absent means any.
-    #[serde(default)]
     pub version_id: Option<String>,
     /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
@@ -165,7 +162,6 @@ pub struct CreateLobbyRequest {
     /// The lobby's mode.
     pub game_mode: String,
     /// Its region; absent means the recommended one.
-    #[serde(default)]
     pub region: Option<String>,
     /// Who may enter.
     #[serde(default, deserialize_with = "null_as_default")]
@@ -174,13 +170,11 @@ pub struct CreateLobbyRequest {
     #[serde(default, deserialize_with = "null_as_default")]
     pub tags: Tags,
     /// Its seats.
-    #[serde(default)]
     pub max_players: Option<u32>,
     /// Any JSON for its lobby server, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub lobby_config: Option<LobbyConfig>,
     /// The version of the game that the client is made for; absent means any.
-    #[serde(default)]
     pub version_id: Option<String>,
     /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]

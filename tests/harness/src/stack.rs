@@ -1,6 +1,6 @@
 //! A stack of a test's own, and the games that it makes there.
 
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, sync::Arc};
 
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
@@ -11,7 +11,10 @@ use hyper_util::{
 };
 use muster_local::{
     demo::Demo,
-    emulator::Storage,
+    emulator::{
+        Storage,
+        link::{Link, patient_client_over},
+    },
     stack::{Options, Stack},
 };
 use serde_json::{Value, json};
@@ -157,6 +160,12 @@ impl TestStack {
     #[must_use]
     pub fn instance(&self) -> Instance {
         Instance::new(self.stack.store_endpoint(), self.stack.keys(), &self.ambient())
+    }
+
+    /// The same whose calls of the database go over `link`.
+    #[must_use]
+    pub fn instance_over(&self, link: impl Link) -> Instance {
+        Instance::over(patient_client_over(Arc::new(link)), self.stack.keys(), &self.ambient())
     }
 
     /// Sends any request.

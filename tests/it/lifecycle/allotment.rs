@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use harness::{Answer, TestGame, TestStack, game_server::registration, instance::Instance};
+use harness::{Answer, TestGame, TestStack, game_server::registration};
 use http::Method;
 use muster_local::emulator::{
     in_process::WireAnswer,
-    link::{Call, Carried, Link, patient_client_over},
+    link::{Call, Carried, Link},
 };
 use serde_json::{Value, json};
 use shared::{base::ambient::Timestamp, models::errors::Error};
@@ -87,8 +87,7 @@ async fn what_a_server_has_left_of_the_cap_is_found_before_the_index_shows_it() 
         found.push(find_in(&stack, &game, "fra").await.expect_ok());
     }
     game.end_lobby(&stack, &found[0].lobby_id()).await.expect_ok();
-    let lagging = patient_client_over(Arc::new(NoPlaceInSight(Arc::clone(stack.stack.store_link()))));
-    let instance = Instance::over(lagging, stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(NoPlaceInSight(Arc::clone(stack.stack.store_link())));
     let find = json!({ "game_modes": ["solo"], "regions": ["fra"] });
     instance.find(&game.public, &find).await.unwrap();
     assert_eq!(game.live_lobbies(&stack).await, 3, "I2");

@@ -3,22 +3,12 @@
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use futures_util::future::{join, join_all};
-use harness::{Answer, TestGame, TestStack, instance::event, interference::Crashing, new_game};
+use harness::{Answer, TestGame, TestStack, interference::Crashing, new_game};
 use http::Method;
-use muster_local::{
-    emulator::link::patient_client_over,
-    functions::Functions,
-    stack::{TEMPLATE, table_names},
-    template::Template,
-};
 use serde_json::{Value, json};
-use shared::{
-    models::{client::Client, lobby::Lobby, standing::Standing, token::PlayerSeat},
-    outside::endpoints::Outside,
-    store::client::Store,
-};
+use shared::models::{client::Client, lobby::Lobby, standing::Standing, token::PlayerSeat};
 
-use super::{CLOSED, find, find_existing, game};
+use super::{CLOSED, call_over, find, find_existing, game};
 
 const CONNECTED: (Method, &str) = (Method::POST, "players/connected");
 const DISCONNECTED: (Method, &str) = (Method::POST, "players/disconnected");
@@ -480,15 +470,9 @@ async fn a_kept_seat_is_reserved_to_its_game_server() {
 /// Lets `function` crash after so many calls of DynamoDB; its status if it answered before.
 async fn crash(stack: &TestStack, function: &str, right: &str, body: &Value, calls: usize) -> Option<u16> {
     let (link, crashed) = Crashing::after(stack.stack.store_link(), calls);
-    let store = Store::new(patient_client_over(Arc::new(link)), table_names());
-    let declared = Template::parse(TEMPLATE).unwrap().functions;
-    let keys = Arc::clone(stack.stack.keys());
-    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
-    let handler = functions.instance(&format!("functions/{function}")).unwrap();
-    let bearer = format!("Bearer {right}");
     tokio::select! {
         () = crashed.notified() => None,
-        answer = handler(event(&[("authorization", bearer.as_str())], body, &[])) => Some(answer.status().as_u16()),
+        status = call_over(stack, Arc::new(link), function, right, body) => Some(status),
     }
 }
 

@@ -13,7 +13,7 @@ use harness::{
     interference::{Before, Losing, Repeating},
 };
 use muster_local::{
-    emulator::link::{Call, Carried, Link, patient_client_over},
+    emulator::link::{Call, Carried, Link},
     stack::table_names,
 };
 use serde_json::{Value, json};
@@ -811,8 +811,7 @@ async fn a_find_whose_last_known_place_went_to_another_of_its_instance_reads_on(
         other.get().unwrap().find(&token, &arena).await.unwrap();
     };
     let network = Before::new(&network, |call| call.operation == "UpdateItem", happens);
-    let client = patient_client_over(Arc::new(network));
-    let instance = Arc::new(Instance::over(client, stack.stack.keys(), &stack.ambient()));
+    let instance = Arc::new(stack.instance_over(network));
     one.set(Arc::clone(&instance)).unwrap();
     let found = instance.find(&game.public, &json!({ "game_modes": ["duel"] })).await.unwrap();
     assert_eq!(found.ports["default"].hostname, "second.example", "I3");

@@ -8,7 +8,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use harness::{
     Answer, TestGame, TestStack, all_servers,
     game_server::registration,
-    instance::Instance,
     interference::{Before, Repeating},
     new_game,
 };
@@ -641,7 +640,7 @@ async fn a_server_that_opens_while_a_look_puts_it_out_of_sight_stays_in_sight() 
     };
     let is_hiding = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #free_from = :again");
     let link = Before::new(stack.stack.store_link(), is_hiding, opens);
-    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(link);
     // It was clearing as the find first saw it, and is open at the second look.
     instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
     find(&stack, &game).await.expect_ok();

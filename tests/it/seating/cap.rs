@@ -3,12 +3,8 @@
 use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 
 use futures_util::future::join_all;
-use harness::{
-    Answer, TestGame, TestStack,
-    instance::{self, Instance},
-    interference::Before,
-};
-use muster_local::emulator::link::{Call, patient_client_over};
+use harness::{Answer, TestGame, TestStack, instance, interference::Before};
+use muster_local::emulator::link::Call;
 use serde_json::json;
 use shared::{
     models::{client::Client, errors::Error, lobby::EndCause, token::PlayerSeat},
@@ -122,8 +118,7 @@ async fn a_find_whose_hold_was_replaced_as_its_lobby_ended_gives_its_seat_back()
         call.operation == "UpdateItem" && body.contains("LobbiesTable") && body.contains("#reserved.#seat")
     };
     let link = Before::repetition(stack.stack.store_link(), is_seat, meanwhile);
-    let client = patient_client_over(std::sync::Arc::new(link));
-    let instance = Instance::over(client, stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(link);
     let refused = instance.find(&game.public, &arena()).await;
     assert!(matches!(refused, Err(Error::TooManyPlayersFromSource { .. })), "I12: {refused:?}");
     let held = seats_held(&stack, &game).await;

@@ -195,7 +195,7 @@ async fn a_refusal_is_not_kept() {
 /// Lets a function crash after so many calls of DynamoDB; whether it did, or answered before.
 async fn crash(stack: &TestStack, event: &shared::request::Request, calls: usize) -> Option<Value> {
     let (link, crashed) = Crashing::after(stack.stack.store_link(), calls);
-    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(link);
     tokio::select! {
         () = crashed.notified() => None,
         answer = instance.call(event) => Some(serde_json::to_value(answer.unwrap()).unwrap()),
@@ -333,7 +333,7 @@ async fn stall_before_each_call(reservation_seconds: u64) {
             stalled: Arc::clone(&stalled),
             goes_on: Arc::clone(&goes_on),
         };
-        let slow = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+        let slow = stack.instance_over(link);
         let close = async |is_closed: bool| {
             let closed = (http::Method::PUT, "lobbies/closed");
             game.host(&stack, &first.lobby_id(), closed, json!({ "is_closed": is_closed })).await.expect_ok();
@@ -376,8 +376,7 @@ async fn an_answer_that_cannot_be_kept_is_not_given_and_its_repetition_has_the_s
     let token = format!("Bearer {}", game.public);
     let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
     let keeps = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #answer");
-    let link = Arc::new(Losing::calls(stack.stack.store_link(), keeps));
-    let instance = Instance::over(patient_client_over(link), stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(Losing::calls(stack.stack.store_link(), keeps));
     let error = instance.call(&instance::request(&headers, &arena())).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
     let held = seats_held(&stack, &game).await;
@@ -403,8 +402,7 @@ async fn a_lobby_whose_creation_got_no_response_is_the_one_of_the_repetition() {
         }
         is_it
     };
-    let link = Arc::new(Losing::responses(stack.stack.store_link(), is_creation));
-    let instance = Instance::over(patient_client_over(link), stack.stack.keys(), &stack.ambient());
+    let instance = stack.instance_over(Losing::responses(stack.stack.store_link(), is_creation));
     let error = instance.call(&instance::request(&headers, &arena())).await.unwrap_err();
     assert_eq!(error.status_and_code().0, 503, "{error:?}");
     let held = seats_held(&stack, &game).await;
@@ -731,7 +729,7 @@ async fn a_run_that_was_overtaken_gives_no_seat_back() {
         stalled: Arc::clone(&stalled),
         goes_on: Arc::clone(&goes_on),
     };
-    let slow = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let slow = stack.instance_over(link);
     let overtake = async {
         stalled.notified().await;
         let overtaken = run_noted(&stack).await;

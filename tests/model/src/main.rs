@@ -28,7 +28,7 @@ use std::{
 use model::{
     Configuration, Outcomes, check,
     conditions::{self, Condition},
-    configurations::{all, open_findings},
+    configurations::{OPEN_FINDINGS, all},
     mutations::{Found, left_out, search},
     report::{lists_every_condition, mutations, without_mutations},
 };
@@ -123,11 +123,11 @@ fn main() -> ExitCode {
 
 /// What the product is known not to keep, as it is seen now.
 fn findings() -> Vec<(Outcomes, &'static str)> {
-    let findings = open_findings().into_iter().map(|(configuration, what)| {
-        let outcomes = check(configuration, None);
+    let findings = OPEN_FINDINGS.iter().map(|(configuration, what)| {
+        let outcomes = check(*configuration, None);
         let fails = outcomes.violation.as_ref().map_or("nothing", |violation| violation.name());
         println!("open finding, {}: {fails} fails", outcomes.name);
-        (outcomes, what)
+        (outcomes, *what)
     });
     findings.collect()
 }
@@ -145,7 +145,7 @@ fn mutate(of: &str, outcomes: &[(Configuration, Outcomes)]) -> Vec<Found> {
 }
 
 fn trace(name: &str, without: Option<Condition>) -> ExitCode {
-    let known = all().into_iter().chain(open_findings().into_iter().map(|(configuration, _)| configuration));
+    let known = all().into_iter().chain(OPEN_FINDINGS.iter().map(|(configuration, _)| *configuration));
     let configuration = known.into_iter().find(|known| known.name == name).expect("a configuration's name");
     let outcomes = check(configuration, without);
     print(&outcomes);

@@ -27,67 +27,37 @@ const ELECTIONS_MAX: u8 = 2;
 /// Passes over a server's lobbies.
 const PASSES_MAX: u8 = 2;
 
-/// What an actor is there for. Its find's seat and its own lobby have the number of the actor.
+/// What an actor is there for, with the lobby, the seat or the game server. Its find's seat and its own lobby
+/// have the number of the actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Find {
         may_create: bool,
     },
-    Join {
-        lobby: usize,
-    },
+    Join(usize),
     Create {
         is_private: bool,
     },
-    Ready {
-        lobby: usize,
-    },
-    Close {
-        lobby: usize,
-    },
-    Reopen {
-        lobby: usize,
-    },
-    MakePrivate {
-        lobby: usize,
-    },
-    MakePublic {
-        lobby: usize,
-    },
-    End {
-        lobby: usize,
-    },
-    /// The first `token` is 0. One of a later generation is used once it was issued.
-    Connect {
-        seat: usize,
-        token: u8,
-    },
-    Leave {
-        seat: usize,
-    },
-    Disconnect {
-        seat: usize,
-        token: u8,
-    },
-    GiveUp {
-        seat: usize,
-        token: u8,
-    },
-    Rejoin {
-        seat: usize,
-    },
-    Beat {
-        server: usize,
-        times: u8,
-    },
+    Ready(usize),
+    Close(usize),
+    Reopen(usize),
+    MakePrivate(usize),
+    MakePublic(usize),
+    End(usize),
+    /// With a token of the seat: the first one is 0, one of a later generation is used once it was issued.
+    Connect(usize, u8),
+    Leave(usize),
+    Disconnect(usize, u8),
+    GiveUp(usize, u8),
+    Rejoin(usize),
+    /// So many times.
+    Beat(usize, u8),
     Register {
         server: usize,
         capacity: u8,
         lease: u8,
     },
-    Deregister {
-        server: usize,
-    },
+    Deregister(usize),
     SetCap(u8),
     SetVersion(u8),
 }
@@ -358,23 +328,23 @@ impl Program<'_> {
 
     fn can_begin(&self, state: &State) -> bool {
         match self.role() {
-            Role::Leave { seat } | Role::Rejoin { seat } => {
+            Role::Leave(seat) | Role::Rejoin(seat) => {
                 self.lobby_of(state, seat).is_some() && self.party_knew_at(state, seat) < state.now
             }
-            Role::Connect { seat, token } => {
+            Role::Connect(seat, token) => {
                 self.lobby_of(state, seat).is_some() && state.history.seats[seat].newest >= token
             }
-            Role::Disconnect { seat, token } | Role::GiveUp { seat, token } => {
+            Role::Disconnect(seat, token) | Role::GiveUp(seat, token) => {
                 self.lobby_of(state, seat).is_some()
                     && state.history.seats[seat].newest >= token
                     && self.party_knew_at(state, seat) < state.now
             }
-            Role::Ready { lobby }
-            | Role::Close { lobby }
-            | Role::Reopen { lobby }
-            | Role::MakePrivate { lobby }
-            | Role::MakePublic { lobby }
-            | Role::End { lobby } => state.lobbies[lobby].is_there(),
+            Role::Ready(lobby)
+            | Role::Close(lobby)
+            | Role::Reopen(lobby)
+            | Role::MakePrivate(lobby)
+            | Role::MakePublic(lobby)
+            | Role::End(lobby) => state.lobbies[lobby].is_there(),
             _ => true,
         }
     }
@@ -389,7 +359,7 @@ impl Program<'_> {
     fn lobby_of(&self, state: &State, seat: usize) -> Option<usize> {
         let holder = self.party_of(seat).map_or(seat, |(first, _)| first);
         match self.roles.get(holder) {
-            Some(Role::Find { .. } | Role::Join { .. } | Role::Create { .. }) => {
+            Some(Role::Find { .. } | Role::Join(_) | Role::Create { .. }) => {
                 match state.actors[holder].mind {
                     Mind::Done(Answer::Found(lobby)) => Some(lobby),
                     _ => None,
@@ -488,7 +458,7 @@ impl Program<'_> {
         let transition = |lobby, transition| self.transition(transition, None, lobby, now, None);
         match self.role() {
             Role::Find { .. } => Mind::Look { round: 0, tried: 0, last: None },
-            Role::Join { lobby } => {
+            Role::Join(lobby) => {
                 let until = now + self.rules().reservation;
                 let capacity = state.lobbies[lobby].capacity(self.rules(), Access::Direct, self.count());
                 let sent =
@@ -499,28 +469,28 @@ impl Program<'_> {
             Role::Create { .. } => {
                 Mind::Place { round: 0, tries: 0, allotment: Allotment::InBlocks, burst: Burst::None }
             }
-            Role::Ready { lobby } => {
+            Role::Ready(lobby) => {
                 let seen = state.lobbies[lobby];
                 self.after_refusal(state, Transition::Ready, &seen, lobby, now, 0, None)
             }
-            Role::Close { lobby } => transition(lobby, Transition::Close),
-            Role::Reopen { lobby } => transition(lobby, Transition::Reopen),
-            Role::MakePrivate { lobby } => transition(lobby, Transition::MakePrivate),
-            Role::MakePublic { lobby } => transition(lobby, Transition::MakePublic),
-            Role::Connect { seat, token } => {
+            Role::Close(lobby) => transition(lobby, Transition::Close),
+            Role::Reopen(lobby) => transition(lobby, Transition::Reopen),
+            Role::MakePrivate(lobby) => transition(lobby, Transition::MakePrivate),
+            Role::MakePublic(lobby) => transition(lobby, Transition::MakePublic),
+            Role::Connect(seat, token) => {
                 let write = self.actor as u8 + 1;
                 self.begin_of_seat(state, seat, Transition::Connect { seat, token, write }, token > 0)
             }
-            Role::Leave { seat } => self.begin_of_seat(state, seat, Transition::Leave(seat), false),
-            Role::Disconnect { seat, token } => {
+            Role::Leave(seat) => self.begin_of_seat(state, seat, Transition::Leave(seat), false),
+            Role::Disconnect(seat, token) => {
                 self.begin_of_seat(state, seat, Transition::Disconnect { seat, token }, token > 0)
             }
-            Role::GiveUp { seat, token } => {
+            Role::GiveUp(seat, token) => {
                 self.begin_of_seat(state, seat, Transition::GiveUp { seat, token }, token > 0)
             }
-            Role::Rejoin { seat } => self.begin_of_seat(state, seat, Transition::Rejoin { seat }, true),
-            Role::End { lobby } => self.end(state, lobby, EndCause::Asked, now, None),
-            Role::Beat { server, .. } => {
+            Role::Rejoin(seat) => self.begin_of_seat(state, seat, Transition::Rejoin { seat }, true),
+            Role::End(lobby) => self.end(state, lobby, EndCause::Asked, now, None),
+            Role::Beat(server, _) => {
                 Mind::Send { sent: Sent::Heartbeat { server, now }, then: Then::Beat { server, now } }
             }
             Role::Register { server, capacity, lease } => {
@@ -529,7 +499,7 @@ impl Program<'_> {
                 let item = registration_of(seen, registration, capacity, lease, now);
                 Mind::Send { sent: Sent::Register { server, item, seen }, then: Then::Registered }
             }
-            Role::Deregister { server } => self.deregister(state, server, 0),
+            Role::Deregister(server) => self.deregister(state, server, 0),
             Role::SetCap(cap) => {
                 state.cap = cap;
                 Mind::Done(Answer::Made)
@@ -615,7 +585,7 @@ impl Program<'_> {
 
     fn access(&self, state: &State) -> Access {
         match self.role() {
-            Role::Join { .. } => Access::Direct,
+            Role::Join(_) => Access::Direct,
             _ => Access::Find(state.actors[self.actor].version),
         }
     }
@@ -796,13 +766,13 @@ impl Program<'_> {
     fn sweep(&self, state: &mut State, from: usize, lease: Lease, pass: u8) -> Mind {
         let now = state.now;
         let server = self.own_server();
-        let drains = matches!(self.role(), Role::Deregister { .. });
+        let drains = matches!(self.role(), Role::Deregister(_));
         let runs = |at: &usize| usize::from(state.lobbies[*at].server) == server + 1;
         let Some(at) = (from..LOBBIES).find(runs) else {
             let mut left =
                 (0..LOBBIES).filter(runs).map(|at| state.lobbies[at]).filter(|lobby| !lobby.is_draining);
             return match self.role() {
-                Role::Beat { times, .. } => self.repeat(state, times),
+                Role::Beat(_, times) => self.repeat(state, times),
                 Role::Register { .. } if left.any(|lobby| lobby.lease_until < NEVER) => {
                     if pass + 1 < PASSES_MAX {
                         Mind::Sweep { lobby: 0, lease, pass: pass + 1 }
@@ -1018,7 +988,7 @@ impl Program<'_> {
 
     fn own_server(&self) -> usize {
         match self.role() {
-            Role::Beat { server, .. } | Role::Deregister { server } | Role::Register { server, .. } => server,
+            Role::Beat(server, _) | Role::Deregister(server) | Role::Register { server, .. } => server,
             _ => 0,
         }
     }
@@ -1090,7 +1060,7 @@ impl Program<'_> {
     }
 
     fn door_is_direct(&self) -> bool {
-        matches!(self.role(), Role::Join { .. })
+        matches!(self.role(), Role::Join(_))
     }
 
     fn placed(
@@ -1316,7 +1286,7 @@ impl Program<'_> {
 
     /// Whether its transition is a find's, which gives up its seat.
     fn role_waits(&self) -> bool {
-        matches!(self.role(), Role::Find { .. } | Role::Join { .. } | Role::Create { .. })
+        matches!(self.role(), Role::Find { .. } | Role::Join(_) | Role::Create { .. })
     }
 
     fn transition(

@@ -8,7 +8,10 @@ use super::{
     month::{Bill, Counted, HEAD, HEARTBEAT_SECS, Stage, Use, money},
     reading::{self, SoFar},
 };
-use crate::{error::CommandError, report::Report, target::Target};
+use crate::{
+    report::{Report, Reported},
+    target::Target,
+};
 
 /// The month to estimate. With one of these, no deployment is read.
 #[derive(Debug, Args)]
@@ -35,7 +38,7 @@ pub(crate) struct Options {
 }
 
 /// Prints what a month costs: estimated, or of the deployment.
-pub(crate) async fn run(options: Options, target: &Target) -> Result<Report, CommandError> {
+pub(crate) async fn run(options: Options, target: &Target) -> Reported {
     let Options { visits, servers, heartbeat, stage } = options;
     if visits.is_some() || servers.is_some() {
         let of = Use { visits: visits.unwrap_or(0), servers: servers.unwrap_or(0), heartbeat };
