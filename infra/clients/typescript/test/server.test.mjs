@@ -156,6 +156,12 @@ test("a player whom the service did not admit in time shows the token again", as
   assert.equal((await show()).playerId, "ada");
 });
 
+test("a player who comes before the server registered is to come again", async () => {
+  const { made, requests } = server({});
+  await assert.rejects(made.admit({ lobbyId: "one", token: "player_a" }), { isTransient: true });
+  assert.equal(requests.length, 0);
+});
+
 test("a start that is kept has every seat kept before it runs the lobbies; a clean stop ends it", async () => {
   const startIdFile = join(await mkdtemp(join(tmpdir(), "muster-")), "start");
   const answers = { register: { server_id: "s" }, heartbeat: { lobbies: [lobby()] }, disconnected: {}, deregister: {} };

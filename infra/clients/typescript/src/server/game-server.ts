@@ -240,6 +240,7 @@ export class GameServer extends EventEmitter<Events> {
   }
 
   async #lookFor(lobbyId: string): Promise<Lobby> {
+    if (!this.#serverId) throw new MusterError("the game server has not registered yet", { status: 0 });
     for (const pause of LOOKS_MS) {
       if (this.#lobbies.has(lobbyId) || this.#over.signal.aborted) break;
       await this.#world.sleep(pause);
