@@ -1,4 +1,5 @@
-// Tokens for the game: those of the environment, or of a namespace that this makes in the demo game of the local stack.
+// Tokens for the game: those of the environment, or of a namespace that this makes in the demo game of the
+// local stack.
 
 import { readFile, writeFile } from "node:fs/promises";
 

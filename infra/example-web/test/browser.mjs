@@ -1,6 +1,8 @@
-// The game in a real Chromium: two play, one reloads, both play again, four play by parties, the server starts anew.
+// The game in a real Chromium: two play, one reloads, both play again, four play by parties, the server
+// starts anew.
 //
-// Usage: node browser.mjs BINARIES [PICTURE], with the folder of muster-local. Exits with 77 where there is no Chromium.
+// Usage: node browser.mjs BINARIES [PICTURE], with the folder of muster-local. Exits with 77 where there is
+// no Chromium.
 
 import assert from "node:assert/strict";
 import { access } from "node:fs/promises";
