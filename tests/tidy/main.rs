@@ -13,6 +13,7 @@
 mod budgets;
 mod calls;
 mod defaults;
+mod example;
 mod figures;
 mod floors;
 mod limits;

@@ -1,4 +1,5 @@
-// Writes src/api.ts, the types of requests and responses, from the OpenAPI document; with `--check`, compares it.
+// Writes src/api.ts, the types of requests and responses, from the OpenAPI document; with `--check`,
+// compares it.
 
 import { readFile, writeFile } from "node:fs/promises";
 import openapiTS, { astToString } from "openapi-typescript";

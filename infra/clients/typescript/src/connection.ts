@@ -4,7 +4,10 @@ import { delay, type World } from "./http.js";
 /** A `WebSocket` of the browser, or of a package that behaves like it. */
 export type WebSocketClass = new (url: string, protocols?: string[]) => WebSocket;
 
-/** How a connection ended: the last WebSocket's code and reason, and the error that kept the player from coming back. */
+/**
+ * How a connection ended: the last WebSocket's code and reason, and the error that kept the player from
+ * coming back.
+ */
 export interface End {
   code: number;
   reason: string;
@@ -45,9 +48,9 @@ const APPLICATION = 4_000;
 /**
  * A connection to the game server, opened again under a fresh player token when it is lost.
  *
- * Its first message is `{"lobby_id", "player_token"}`. The game server responds `{"player_id"}`, or closes with
- * a code from 4000 on and Muster's code as the reason. A close by either side with 1000, without a code or with
- * one from 4000 on is an end.
+ * Its first message is `{"lobby_id", "player_token"}`. The game server responds `{"player_id"}`, or closes
+ * with a code from 4000 on and Muster's code as the reason. A close by either side with 1000, without a
+ * code or with one from 4000 on is an end.
  */
 export class Connection {
   /** Names the player within the lobby, once admitted. */

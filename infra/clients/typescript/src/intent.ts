@@ -14,8 +14,8 @@ export function newKey(): string {
 }
 
 /**
- * Takes a seat by a call that has an `Idempotency-Key`: each attempt repeats key and body, so that all of them
- * together take one.
+ * Takes a seat by a call that has an `Idempotency-Key`: each attempt repeats key and body, so that all of
+ * them together take one.
  *
  * When the signal aborts or the deadline passes, an attempt may have taken the seat without a response. Then
  * the call goes on in the background, for at most 35 seconds, until it knows, and `giveBack` gets the answer.

@@ -14,7 +14,10 @@ export interface MusterOptions extends Partial<World> {
   token?: string;
   /** Where seats outlive a reload; `sessionStorage` by default, where there is one. */
   storage?: SeatStorage;
-  /** Whether seats are left by a beacon when the page goes, also for a reload: a page cannot tell the two apart. */
+  /**
+   * Whether seats are left by a beacon when the page goes, also for a reload: a page cannot tell the two
+   * apart.
+   */
   leaveOnPageHide?: boolean;
   /** For surroundings without a `WebSocket`, such as Node 20: that of the package `ws`. */
   WebSocket?: WebSocketClass;
@@ -60,7 +63,10 @@ export class Muster {
     return (await this.#get<ListRegionsResponse>("regions", options)).regions;
   }
 
-  /** Measures what `find` takes as `latencies`, in milliseconds: null for a region that did not respond in time. */
+  /**
+   * Measures what `find` takes as `latencies`, in milliseconds: null for a region that did not respond in
+   * time.
+   */
   async measureLatencies(options?: CallOptions): Promise<Record<string, number | null>> {
     const { world, WebSocket: Class = globalThis.WebSocket } = this.#service;
     return measure(world, Class, await this.regions(options), options?.signal);

@@ -16,7 +16,10 @@ export interface Service {
   WebSocket: WebSocketClass | undefined;
 }
 
-/** A call about a seat: its token is the right. It needs no header, so that it also works while a page closes. */
+/**
+ * A call about a seat: its token is the right. It needs no header, so that it also works while a page
+ * closes.
+ */
 export function seatCall(url: string, operation: "leave" | "rejoin", token: string): Call {
   const body = JSON.stringify({ player_token: token });
   return { method: "POST", url: `${url}/matchmaker/players/${operation}`, body, keepalive: operation === "leave" };
@@ -33,8 +36,8 @@ export class Seat {
   /** What the player shows the game server: the seat's newest player token. */
   token: string;
   /**
-   * When the token expires, in milliseconds of the client's own clock. Connect at once: before that, the seat is
-   * held only for the game mode's `reservation_seconds`.
+   * When the token expires, in milliseconds of the client's own clock. Connect at once: before that, the
+   * seat is held only for the game mode's `reservation_seconds`.
    */
   expiresAt: number;
   /** The seats of a party in the order of `players_data`, this one first; this one alone without a party. */
@@ -73,8 +76,8 @@ export class Seat {
   }
 
   /**
-   * Gives the seat up. Once the player is connected, it is the game server that frees it when the connection ends,
-   * and keeps it for nobody.
+   * Gives the seat up. Once the player is connected, it is the game server that frees it when the
+   * connection ends, and keeps it for nobody.
    */
   async leave(options?: CallOptions): Promise<void> {
     this.forget();

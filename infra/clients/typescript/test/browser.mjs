@@ -1,6 +1,7 @@
 // The client in a real Chromium: a find across origins, a game by WebSocket, a reload, a page that goes.
 //
-// Usage: node browser.mjs BINARIES, with the folder of muster-local. Exits with 77 where there is no Chromium.
+// Usage: node browser.mjs BINARIES, with the folder of muster-local. Exits with 77 where there is no
+// Chromium.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -56,7 +56,10 @@ export function seat(players = 1, token = "player_first") {
   return { lobby, ports: { default: port, voice: range }, player: tokens[0], ...(players > 1 && { players: tokens }) };
 }
 
-/** A `fetch` that notes each request, and responds what `answer` makes of it and of the number of those before. */
+/**
+ * A `fetch` that notes each request, and responds what `answer` makes of it and of the number of those
+ * before.
+ */
 export function scripted(clock, answer) {
   const requests = [];
   const fetch = async (url, init) => {

@@ -13,7 +13,10 @@ const PORTS = { default: { hostname: "fra.example", port: 443, protocol: "https"
 
 const lobby = (id = "one") => ({ lobby_id: id, lobby_token: `lobby_${id}`, game_mode: "arena", region_id: "fra", tags: {}, max_players: 2, seats: { reserved: 1, connected: 0 }, created_at: "" });
 
-/** A game server whose service gives the answers of `answers` by path, each an object or made of the request. */
+/**
+ * A game server whose service gives the answers of `answers` by path, each an object or made of the
+ * request.
+ */
 function server(answers, options = {}) {
   const { clock, requests, given } = world((request, before) => {
     const answer = answers[request.path.split("/")[1]] ?? {};
@@ -68,6 +71,27 @@ for (const { name, response: given, registration, is_draining: isDraining, then 
     if (["exit", "stop"].includes(then)) assert.equal(sent("heartbeat").length - before, 1);
   });
 }
+
+test("heartbeats come one at a time, and those that are wanted meanwhile are one", async () => {
+  let open = 0;
+  let most = 0;
+  const { clock, requests, given } = world(async ({ path }) => {
+    if (path === "servers/register") return response({ server_id: "s" });
+    most = Math.max(most, open += 1);
+    await clock.sleep(100);
+    open -= 1;
+    return response({ lobbies: [] });
+  });
+  const made = new GameServer({ ...given, token: "server_token", region: "fra", ports: PORTS });
+  await pass(clock, made.start(), 200);
+  const before = requests.length;
+  await pass(clock, Promise.all(Array.from({ length: 5 }, async (_, index) => {
+    await made.beat();
+    // Who asks in the moment between the two shares the second.
+    if (index === 0) await made.beat();
+  })), 1_000);
+  assert.deepEqual([most, requests.length - before], [1, 2]);
+});
 
 test("a server whose heartbeats get no response keeps its lobbies and goes on", async () => {
   const heartbeat = (_, before) => before < 2 ? { lobbies: [lobby()] } : null;
@@ -154,6 +178,12 @@ test("a player whom the service did not admit in time shows the token again", as
   assert.ok(others.at(-1).at - first.at < 10_000);
   answer = { player_id: "ada" };
   assert.equal((await show()).playerId, "ada");
+});
+
+test("a player who comes before the server registered is to come again", async () => {
+  const { made, requests } = server({});
+  await assert.rejects(made.admit({ lobbyId: "one", token: "player_a" }), { isTransient: true });
+  assert.equal(requests.length, 0);
 });
 
 test("a start that is kept has every seat kept before it runs the lobbies; a clean stop ends it", async () => {

@@ -27,7 +27,9 @@ export interface AttachOptions {
   keepSeconds?: number;
   /** How long a new connection may take to show lobby and token; 5 by default. */
   greetingSeconds?: number;
-  /** Seconds between pings; a connection that does not respond to one until the next is lost. 15 by default. */
+  /**
+   * Seconds between pings; a connection that does not respond to one until the next is lost. 15 by default.
+   */
   pingSeconds?: number;
 }
 
@@ -37,7 +39,10 @@ interface Server {
   on(event: "ended", listener: (lobby: Lobby) => void): unknown;
 }
 
-/** Makes the handler of a lobby, whose players are in the map by `playerId`, also those whose connection is lost. */
+/**
+ * Makes the handler of a lobby, whose players are in the map by `playerId`, also those whose connection is
+ * lost.
+ */
 export type OpenLobby = (lobby: Lobby, players: ReadonlyMap<string, ConnectedPlayer>) => LobbyHandler;
 
 interface Room {
@@ -46,7 +51,10 @@ interface Room {
 }
 
 const GREETING_BYTES_MAX = 4_096;
-/** Codes of our own: greeting refused, with Muster's code as the reason; another connection of the player came. */
+/**
+ * Codes of our own: greeting refused, with Muster's code as the reason; another connection of the player
+ * came.
+ */
 const REFUSED = 4_403;
 const REPLACED = 4_409;
 const TRY_AGAIN = 1_013;

@@ -42,7 +42,10 @@ interface Events {
   stop: [];
   /** A later start of the server has registered, so this process is to end. */
   exit: [MusterError];
-  /** A refused call; one without a response only where somebody listens, since the next heartbeat repeats it. */
+  /**
+   * A refused call; one without a response only where somebody listens, since the next heartbeat repeats
+   * it.
+   */
   error: [Error];
 }
 
@@ -109,24 +112,24 @@ export class GameServer extends EventEmitter<Events> {
       this.#beating = this.#heartbeat().finally(() => { this.#beating = undefined; });
       return this.#beating;
     };
-    if (!this.#beating) return beat();
-    this.#next ??= this.#beating.then(beat, beat);
-    return this.#next;
+    if (this.#beating) this.#next ??= this.#beating.then(beat, beat);
+    return this.#next ?? beat();
   }
 
   /**
-   * Admits a player who shows lobby and token: looks for a lobby that is too young to be listed, and reports the
-   * player connected.
+   * Admits a player who shows lobby and token: looks for a lobby that is too young to be listed, and
+   * reports the player connected.
    *
-   * @throws MusterError where the player is to be refused, by its code; `isTransient` where Muster cannot say.
+   * @throws MusterError where the player is to be refused, by its code; `isTransient` where Muster cannot
+   * say.
    */
   async admit({ lobbyId, token }: { lobbyId: string; token: string }): Promise<Player> {
     return (await this.#lookFor(lobbyId)).admit(token);
   }
 
   /**
-   * Serves players who come by WebSocket, on a server of the package `ws`. `open` makes the handler of each lobby
-   * when its first player comes.
+   * Serves players who come by WebSocket, on a server of the package `ws`. `open` makes the handler of each
+   * lobby when its first player comes.
    */
   attach(sockets: WebSocketServerLike, open: OpenLobby, options?: AttachOptions): void {
     attach(this, sockets, open, { ...options, report: (task) => void this.#report(task) });
@@ -240,6 +243,7 @@ export class GameServer extends EventEmitter<Events> {
   }
 
   async #lookFor(lobbyId: string): Promise<Lobby> {
+    if (!this.#serverId) throw new MusterError("the game server has not registered yet", { status: 0 });
     for (const pause of LOOKS_MS) {
       if (this.#lobbies.has(lobbyId) || this.#over.signal.aborted) break;
       await this.#world.sleep(pause);

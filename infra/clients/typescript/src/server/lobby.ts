@@ -12,7 +12,10 @@ export interface Host {
   emptied: () => void;
 }
 
-/** How long a player waits to be admitted. Other calls matter to nobody who waits, and are repeated for longer. */
+/**
+ * How long a player waits to be admitted. Other calls matter to nobody who waits, and are repeated for
+ * longer.
+ */
 const ADMISSION_MS = 10_000;
 const ALREADY_CONNECTED = "MATCHMAKER_PLAYER_ALREADY_CONNECTED";
 /** What a lobby that has ended responds to its last calls. */
@@ -88,7 +91,9 @@ export class Lobby {
     if (this.players.size === 0 && !this.isEnded) this.#host.emptied();
   }
 
-  /** Has the seats of all connected players kept: a process that starts anew has none of their connections. */
+  /**
+   * Has the seats of all connected players kept: a process that starts anew has none of their connections.
+   */
   async keepEveryone(keepSeconds: number): Promise<void> {
     await this.#unlessOver("POST", "players/disconnected", { everyone: true, keep_seconds: keepSeconds });
   }
@@ -162,7 +167,9 @@ export class Player {
     this.partySize = details.party_size;
   }
 
-  /** Reports that the player's connection ended; the seat is kept for so long, by default as the mode says. */
+  /**
+   * Reports that the player's connection ended; the seat is kept for so long, by default as the mode says.
+   */
   disconnected({ keepSeconds }: { keepSeconds?: number } = {}): Promise<void> {
     return this.lobby.disconnected(this, keepSeconds);
   }
