@@ -111,7 +111,12 @@ pub enum Hiding {
         lapse: Timestamp,
     },
     /// It does, because the seats still free are promised to other finds of the burst.
-    Promised(Timestamp),
+    Promised {
+        /// When the first seat lapses.
+        lapse: Timestamp,
+        /// Whether the lobby may be in the index for parties, too.
+        from_parties: bool,
+    },
     /// From parties alone, if afterwards it lacks room for one. Otherwise a second write hides nothing.
     FromParties {
         /// Seats taken before.
@@ -539,18 +544,18 @@ impl Store {
     ) -> Write {
         let count = claim.seats.count();
         let hide = match hiding {
-            Hiding::IfLast { .. } | Hiding::Promised(_) => ", #joinable_from = :lapse",
+            Hiding::IfLast { .. } | Hiding::Promised { .. } => ", #joinable_from = :lapse",
             Hiding::No | Hiding::FromParties { .. } => "",
         };
         let is_as_seen = match hiding {
             Hiding::IfLast { .. } | Hiding::FromParties { .. } => " AND #taken = :last",
-            Hiding::No | Hiding::Promised(_) => "",
+            Hiding::No | Hiding::Promised { .. } => "",
         };
         let (PartyCapacity::Known(capacity) | PartyCapacity::Assumed(capacity)) = party_capacity;
         let from_parties = match hiding {
-            Hiding::FromParties { .. } => " REMOVE #room",
+            Hiding::FromParties { .. } | Hiding::Promised { from_parties: true, .. } => " REMOVE #room",
             Hiding::IfLast { taken, .. } if count > 1 && capacity <= taken + count => " REMOVE #room",
-            Hiding::No | Hiding::IfLast { .. } | Hiding::Promised(_) => "",
+            Hiding::No | Hiding::IfLast { .. } | Hiding::Promised { .. } => "",
         };
         let (more, below) = match (&claim.access, party_capacity) {
             (Access::Find(..), _) if count == 1 => (":one", "#taken < #max_players"),
@@ -572,7 +577,7 @@ impl Store {
         let (last, lapse) = match hiding {
             Hiding::No => (None, None),
             Hiding::IfLast { taken, lapse } => (Some(taken), Some(lapse)),
-            Hiding::Promised(lapse) => (None, Some(lapse)),
+            Hiding::Promised { lapse, .. } => (None, Some(lapse)),
             Hiding::FromParties { taken } => (Some(taken), None),
         };
         let is_checked = count > 1 && matches!(party_capacity, PartyCapacity::Assumed(_));

@@ -441,7 +441,9 @@ impl Dice {
             Hiding::IfLast { taken, lapse } => {
                 StoredHiding::IfLast { taken: taken.into(), lapse: mapping::time(lapse) }
             }
-            Hiding::Promised(lapse) => StoredHiding::Promised(mapping::time(lapse)),
+            Hiding::Promised(lapse) => {
+                StoredHiding::Promised { lapse: mapping::time(lapse), from_parties: false }
+            }
         };
         let access = mapping::access(access);
         let (lobby_id, seat_id) = (mapping::lobby_id(at), mapping::seat_id(seat));
@@ -1000,7 +1002,8 @@ impl Dice {
         }
         let seen = replaces.then_some(seen);
         let exhausted = seen.as_ref().map(mapping::burst);
-        let beginning = Beginning { key: self.key(), secret: mapping::secret(), positions: 1, exhausted };
+        let (key, secret) = (self.key(), mapping::secret());
+        let beginning = Beginning { key, secret, positions: 1, has_parties: false, exhausted };
         let send = any(move |store| async move {
             store.begin_burst(&beginning, &mapping::lobby_id(first), mapping::head_time(now)).await
         });
