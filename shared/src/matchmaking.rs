@@ -5,8 +5,8 @@
 //! - `compare` looks for candidates and tries the fullest first; `ahead` reads them ahead in a pool with many
 //!   finds.
 //! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
-//! - `burst` shares new lobbies between finds with the same criteria. `create` creates one lobby, and
-//!   `capacity` frees capacity for it. `shortage` refuses again what it refused a moment ago.
+//! - `burst` shares new lobbies between finds with the same criteria, by their `position`. `create` creates
+//!   one lobby, and `capacity` frees capacity for it. `shortage` refuses again what it refused a moment ago.
 //! - `nearest` creates a lobby in the nearest region that has a place for it.
 //! - `memory` keeps what an instance learnt from earlier finds, and `contention` measures how many finds
 //!   compete.
@@ -24,6 +24,7 @@ pub mod matchmaker;
 mod memory;
 mod nearest;
 mod outcomes;
+mod position;
 mod round;
 pub mod search;
 mod shortage;

@@ -61,7 +61,7 @@ const CONTENDED: (StatusCode, &str) = (StatusCode::SERVICE_UNAVAILABLE, "MATCHMA
 
 /// A burst whose first position alone is drawn.
 fn begun(first: LobbyId, secret: BurstSecret) -> Burst {
-    Burst { first, secret, opened_at: Timestamp(1), positions: 1, is_announced: false }
+    Burst { first, secret, opened_at: Timestamp(1), positions: 1, draws: None, is_announced: false }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use shared::{
         ids::{LobbyId, ServerId, ServerKey, StartId},
         lobby::{EndCause, Lobby, READY_WAIT_MAX, Stage},
         pool::{Pool, Tags},
+        seats::Party,
         server::Server,
         shortage::obstacles,
     },
@@ -58,6 +59,9 @@ pub(crate) enum Action {
         /// A requested tag; repeat for more.
         #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
         tags: Vec<(String, String)>,
+        /// Players who want seats together.
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+        party_size: u32,
     },
     /// Shows a lobby, for a day after its end without its tags.
     Show {
@@ -96,8 +100,10 @@ pub(crate) enum ServerAction {
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::List { namespace, .. } => list(&namespace, deployment).await,
-        Action::Explain { namespace, game_modes, regions, tags } => {
-            explain(namespace, game_modes, regions, tags, deployment).await
+        Action::Explain { namespace, game_modes, regions, tags, party_size } => {
+            let (tags, party) = (tags.into_iter().collect(), Party { size: party_size, data: Vec::new() });
+            let find = FindLobbyRequest { game_modes, regions, tags, party, ..FindLobbyRequest::default() };
+            explain(namespace, &find, deployment).await
         }
         Action::Show { lobby_id } => show(lobby_id, deployment).await,
         Action::End { lobby_id, consent } => end(lobby_id, consent, deployment).await,
@@ -124,23 +130,15 @@ pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment) -> 
 #[expect(clippy::too_many_lines, reason = "one report, a part after the other")]
 async fn explain(
     namespace: NamespaceName,
-    game_modes: Vec<String>,
-    regions: Vec<String>,
-    tags: Vec<(String, String)>,
+    request: &FindLobbyRequest,
     deployment: &Deployment,
 ) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let request = FindLobbyRequest {
-        game_modes,
-        regions,
-        tags: tags.into_iter().collect(),
-        ..FindLobbyRequest::default()
-    };
     let (game, right) = lookup::namespace(store, &namespace).await?;
     let version_id = &right.namespace().version_id;
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
-    let criteria = Criteria::resolve(&request, right.namespace(), &game, &version, None)?;
+    let criteria = Criteria::resolve(request, right.namespace(), &game, &version, None)?;
     // As they are now: the index may lag.
     let listed = lookup::servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let listed: Vec<_> = listed.into_iter().map(|server| server.server).collect();

@@ -7,6 +7,10 @@
 //! once one of them refused a find. The next look continues where the last one ended, so that instances
 //! spread over the index.
 //!
+//! Looks of parties are into the index of lobbies with room for them, which also has those that instances
+//! keep for themselves. Where a party's look is in vain, the next ones that are as large do not look again
+//! for 250 ms.
+//!
 //! After three full ones, a find in a busy pool creates a lobby (decision 21). If a candidate refused it for
 //! another reason than being full, the find first compares as in a quiet pool.
 
@@ -18,11 +22,14 @@ use crate::{
     base::ambient::Timestamp,
     matchmaking::{
         contention::Contention,
-        limits::TRIED_WHILE_BUSY_MAX,
+        limits::{TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
         search::{Existing, searched},
     },
-    models::{errors::Error, lobby::Availability},
+    models::{
+        errors::Error,
+        lobby::{Availability, Room},
+    },
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,
     store::lobbies::Candidate,
@@ -60,6 +67,9 @@ impl Matchmaker {
             let now = self.ambient.now();
             let seats = seeker.seats().count();
             let Some(known) = self.pools.draw_lobby(pools, seats, &self.ambient, now) else {
+                if self.pools.lacks_room(pools, seats, now) {
+                    break;
+                }
                 // A single pool has another part, but not of the index of tags.
                 let is_parted = matches!(pools, [only] if only.tag_digests.is_empty());
                 let next = if is_parted { Some(pools) } else { unseen.next() };
@@ -84,6 +94,9 @@ impl Matchmaker {
                     self.pools.forget_older_lobbies(searched, now);
                 }
             }
+        }
+        if looks > 0 && are_all_full {
+            self.pools.note_no_room(pools, seeker.seats().count(), self.ambient.now());
         }
         has_read_all &= looks > 0 && (pools.len() == 1 || unseen.len() == 0);
         let is_enough = has_read_all || self.pools.contention(pools, self.ambient.now()) == Contention::Busy;
@@ -144,6 +157,11 @@ impl Matchmaker {
             let mut shown = self.store.roomy_in_shard(pool.in_shard(shard), seats, SHOWN_MAX).await?;
             let is_all = shown.len() < SHOWN_MAX && searched.shards == 1;
             shown.retain(|candidate| candidate.tag_digests.contain(tags));
+            if self.pools.fills_alone(searched, searched.party_capacity, now) {
+                // Other instances have lobbies of their own, too.
+                let is_shared = |room: Room| now.since(room.created_at()) >= UNSHARED_FOR;
+                shown.retain(|candidate| candidate.room.is_none_or(is_shared));
+            }
             return Ok(Part { shown, is_all });
         }
         if !tags.is_empty() {

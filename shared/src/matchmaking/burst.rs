@@ -6,14 +6,14 @@
 //! makes it the same lobby. All lobbies but the first stay out of sight while positions are drawn (decision
 //! 23), and the last position of a lobby hides it (decision 24).
 //!
-//! A party draws a position for each of its seats. Where those straddle two lobbies, it takes the next one
-//! whole and draws the positions that it lacks there; the hole that it leaves is for smaller parties
-//! (decision 73).
+//! A party draws a position for each of its seats, and the head lists how many each find drew. So all finds
+//! know the same first lobby with room for each of them, and smaller parties fill the holes that larger ones
+//! leave (decision 73).
 //!
 //! A find that loses its seat while it waits draws again, without waiting. If it loses that seat too, the
 //! pool is busy, and the find creates a lobby of its own.
 
-use std::{cmp::Ordering, time::Duration};
+use std::time::Duration;
 
 use futures_util::future;
 
@@ -21,6 +21,7 @@ use crate::{
     matchmaking::{
         matchmaker::Matchmaker,
         outcomes::{Attempt, Origin, Placing, Step},
+        position::{Position, Role, last_lobby, next_lobby},
         round::Round,
         search::{Claimed, Search},
     },
@@ -52,65 +53,7 @@ const BUSY_POSITIONS: u32 = 20;
 /// conflict costs one.
 const CREATION_SPACING: Duration = Duration::from_millis(12);
 /// Spacings that a creation waits for at most: beyond that, conflicts are rare.
-const SPACINGS_MAX: u32 = 16;
-/// What a find does about the lobby of its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// Creates it.
-    Creator,
-    /// Takes a seat there once it is created.
-    Follower,
-    /// Takes a seat there at once: the lobby is older than the burst.
-    Guest,
-}
-
-/// The positions drawn last of a burst, where each lobby has `capacity` positions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Position {
-    /// The lobby, counted from 0.
-    nth: u32,
-    lobby_id: LobbyId,
-    role: Role,
-    /// Whether the last position of the lobby is among them.
-    is_last: bool,
-    /// Seats for which it has no positions there, because the first ones drawn are in the lobby before.
-    missing: u32,
-    /// Whether the lobby is hidden for the finds that draw its positions. They fill it, so a find that saw it
-    /// sooner would take their seats.
-    is_promised: bool,
-}
-
-impl Position {
-    fn drawn_last(burst: &Burst, capacity: u32, seats: u32) -> Self {
-        let position = burst.positions.saturating_sub(1);
-        let nth = position.checked_div(capacity).unwrap_or(0);
-        // In the lobby, which has the last one.
-        let drawn = burst.positions.saturating_sub(nth.saturating_mul(capacity));
-        let role = match drawn.cmp(&seats) {
-            _ if nth == 0 && burst.is_announced => Role::Guest,
-            Ordering::Less | Ordering::Equal => Role::Creator,
-            Ordering::Greater => Role::Follower,
-        };
-        Self {
-            nth,
-            missing: seats.saturating_sub(drawn).min(capacity.saturating_sub(drawn)),
-            lobby_id: burst.lobby_of(position, capacity),
-            role,
-            is_last: burst.positions.checked_rem(capacity) == Some(0),
-            is_promised: nth > 0 && !burst.is_announced,
-        }
-    }
-
-    /// How to take the seat. Once the last position of a lobby is drawn, all its seats are promised, so no
-    /// other find needs to see it. Of an announced lobby it is not known when its other seats lapse.
-    fn hiding(&self, burst: &Burst, new: &NewLobby) -> Hiding {
-        if self.is_last && !burst.is_announced {
-            Hiding::Promised(burst.opened_at + new.reservation)
-        } else {
-            Hiding::No
-        }
-    }
-}
+const SPACINGS_MAX: u32 = 32;
 
 /// Why a burst gave a find no seat.
 enum Unseated {
@@ -173,8 +116,13 @@ impl Matchmaker {
                 Some(burst) => burst,
                 None => {
                     let secret = BurstSecret::random(&self.ambient);
-                    let (key, positions) = (key.clone(), seeker.seats().count());
-                    let beginning = Beginning { key, secret, positions, exhausted: exhausted.take() };
+                    let beginning = Beginning {
+                        key: key.clone(),
+                        secret,
+                        positions: seats,
+                        has_parties: search.criteria.new_lobby.party_size_max.is_some(),
+                        exhausted: exhausted.take(),
+                    };
                     match self.begin_burst(search, beginning, seeker, &mut round).await? {
                         Ok(step) => return Ok(step),
                         Err(other) => other,
@@ -245,7 +193,7 @@ impl Matchmaker {
             return self.join_older_burst(search, burst, seeker, round).await;
         }
         let seats = seeker.seats().count();
-        let next = burst.lobby_of(burst.positions, capacity);
+        let next = next_lobby(&burst, new, seats);
         if seeker.excludes(&next) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
@@ -256,11 +204,8 @@ impl Matchmaker {
             Ok(burst) => burst,
             Err(replacement) => return Ok(Err(Unseated::Replaced(replacement))),
         };
-        let Position { lobby_id, missing, .. } = Position::drawn_last(&burst, capacity, seats);
-        if missing > 0 {
-            let _missing = self.store.draw_positions(&key, &burst, missing).await?;
-        }
-        self.bursts.remember(&key, burst.clone(), lobby_id.clone(), self.ambient.now());
+        let lobby_id = Position::drawn_last(&burst, new).lobby_id;
+        self.bursts.remember(&key, burst.clone(), last_lobby(&burst, new), self.ambient.now());
         if round.has_lost_in(&lobby_id) {
             return Ok(Err(Unseated::Lost(burst, lobby_id)));
         }
@@ -288,7 +233,7 @@ impl Matchmaker {
         round: &Round,
     ) -> Result<Result<Step, Unseated>, Error> {
         let (new, key) = (&search.criteria.new_lobby, search.head_key());
-        let last = burst.lobby_of(burst.positions.saturating_sub(1), new.max_players);
+        let last = last_lobby(&burst, new);
         self.bursts.remember(&key, burst.clone(), last.clone(), self.ambient.now());
         let (seats, now) = (seeker.seats().count(), self.ambient.now());
         if seeker.excludes(&last) || self.bursts.was_full(&last, seats, burst.opened_at, now) {
@@ -322,7 +267,7 @@ impl Matchmaker {
         round: &Round,
     ) -> Result<Step, Error> {
         let new = &search.criteria.new_lobby;
-        let position = Position::drawn_last(burst, new.max_players, seeker.seats().count());
+        let position = Position::drawn_last(burst, new);
         let Position { nth, role, .. } = position;
         let hiding = position.hiding(burst, new);
         let spacing = self.spacing_of(new, burst, &position).await?;
@@ -389,68 +334,4 @@ impl Matchmaker {
 fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed {
     let capacity = PartyCapacity::Assumed(new.max_players_party.unwrap_or(new.max_players));
     Claimed { pool: new.pool.in_shard_of(&lobby_id, new.shards), lobby_id, capacity, hiding }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::ambient::{Ambient, Timestamp};
-
-    const CAPACITY: u32 = 3;
-
-    fn positions(is_announced: bool) -> Vec<(u32, Role, bool, bool)> {
-        let secret = BurstSecret::random(&Ambient::system());
-        let (first, opened_at) = (LobbyId::nil(), Timestamp::default());
-        let burst = Burst { first, secret, opened_at, positions: 1, is_announced };
-        let drawn = (1..=2 * CAPACITY).map(|positions| Burst { positions, ..burst.clone() });
-        let taken = drawn.map(|burst| Position::drawn_last(&burst, CAPACITY, 1));
-        taken.map(|at| (at.nth, at.role, at.is_last, at.is_promised)).collect()
-    }
-
-    #[test]
-    fn the_first_position_of_each_lobby_creates_it_and_the_last_one_hides_it() {
-        use Role::{Creator, Follower};
-        let expected = [
-            (0, Creator, false, false),
-            (0, Follower, false, false),
-            (0, Follower, true, false),
-            (1, Creator, false, true),
-            (1, Follower, false, true),
-            (1, Follower, true, true),
-        ];
-        assert_eq!(positions(false), expected);
-    }
-
-    #[test]
-    fn a_party_that_would_straddle_takes_the_next_lobby_whole() {
-        use Role::{Creator, Follower};
-        let secret = BurstSecret::random(&Ambient::system());
-        let (first, opened_at) = (LobbyId::nil(), Timestamp::default());
-        let drawn = |positions, seats| {
-            let (first, secret) = (first.clone(), secret.clone());
-            let burst = Burst { first, secret, opened_at, positions, is_announced: false };
-            let at = Position::drawn_last(&burst, 5, seats);
-            (at.nth, at.role, at.is_last, at.missing)
-        };
-        assert_eq!(drawn(2, 2), (0, Creator, false, 0));
-        assert_eq!(drawn(4, 2), (0, Follower, false, 0));
-        assert_eq!(drawn(6, 2), (1, Creator, false, 1), "one position is in the lobby before");
-        assert_eq!(drawn(9, 2), (1, Follower, false, 0));
-        assert_eq!(drawn(10, 3), (1, Follower, true, 0));
-        assert_eq!(drawn(5, 5), (0, Creator, true, 0));
-    }
-
-    #[test]
-    fn an_announced_lobby_is_neither_created_nor_kept_back() {
-        use Role::{Creator, Follower, Guest};
-        let expected = [
-            (0, Guest, false, false),
-            (0, Guest, false, false),
-            (0, Guest, true, false),
-            (1, Creator, false, false),
-            (1, Follower, false, false),
-            (1, Follower, true, false),
-        ];
-        assert_eq!(positions(true), expected);
-    }
 }

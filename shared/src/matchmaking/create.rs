@@ -52,6 +52,8 @@ const MOVING_PAUSES_MAX: u32 = 4;
 /// others again.
 const SERVERS_ENDED_MAX: usize = 16;
 const LOBBIES_ENDED_MAX: usize = 8;
+/// Servers among which a draw would often hit the same one for two lobbies of a burst.
+const SERVERS_IN_TURN_MAX: u32 = 8;
 /// More servers than are known of any region.
 const SERVERS_MAX: u64 = 1 << 16;
 
@@ -332,9 +334,10 @@ impl Matchmaker {
             server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
         };
         // While busy, any server: all creations would conflict at the fullest, and it refuses them once it is
-        // full.
+        // full. The lobbies of a burst go to few servers in turn.
         let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
-        let spread = if is_busy { SERVERS_MAX } else { self.servers.spread(&pool, now) };
+        let is_in_turn = placing.is_promised() && self.servers.count(&pool, fits) <= SERVERS_IN_TURN_MAX;
+        let spread = if is_busy && !is_in_turn { SERVERS_MAX } else { self.servers.spread(&pool, now) };
         let pick = placing.nth + self.ambient.below(spread);
         let is_fresh = |server: &Server| fits(server) && server.has_fresh_lease(now);
         if let Some(server) = self.servers.nth_fullest(&pool, pick, self.settings.age_max(), now, is_fresh) {

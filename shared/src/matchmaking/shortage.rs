@@ -6,7 +6,7 @@ use crate::{
     base::ambient::Timestamp,
     matchmaking::{
         capacity::key_of, matchmaker::Matchmaker, memory::searches::Need, outcomes::NoCapacity,
-        search::Search,
+        position::last_lobby, search::Search,
     },
     models::{
         errors::Error, ids::ServerKey, pool::Pool, server::Server, shortage::Obstacles,
@@ -206,7 +206,7 @@ impl Matchmaker {
         if failed_at.is_none_or(|failed_at| failed_at < burst.opened_at) {
             return Ok(true);
         }
-        let last = burst.lobby_of(burst.positions.saturating_sub(1), search.criteria.new_lobby.max_players);
+        let last = last_lobby(burst, &search.criteria.new_lobby);
         let is_there = self.store.lobby(&last).await?.is_some();
         if !is_there {
             self.bursts.remember(&key, burst.clone(), last, now);

@@ -32,6 +32,8 @@ use crate::{
 
 /// Lobbies of silent servers that one look hides; later looks hide the others.
 const HIDDEN_AT_ONCE: usize = 16;
+/// Lobbies whose room for parties one look notes; later looks note that of the others.
+const ROOMS_NOTED_AT_ONCE: usize = 4;
 /// The find that filled a lobby crashed if the lobby is still in sight after this long. The next find that
 /// sees it hides it.
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
@@ -201,7 +203,7 @@ impl Matchmaker {
 
     /// Hides lobbies without a seat from later finds: those of silent servers until their next heartbeat, and
     /// one full lobby whose filler must have crashed. Ends one lobby that never became ready. A party also
-    /// notes the room of those that have less of it than the index shows.
+    /// notes the room of some that have less of it than the index shows.
     pub(super) async fn correct_hints(
         &self,
         lobbies: &[Lobby],
@@ -211,7 +213,7 @@ impl Matchmaker {
     ) -> Result<(), Error> {
         let is_misleading = |lobby: &&Lobby| lobby.room.is_some() && lobby.room_at(now) < lobby.room;
         let misled = lobbies.iter().filter(|_| seeker.seats().count() > 1).filter(is_misleading);
-        try_join_all(misled.map(|lobby| self.note_room(lobby, now))).await?;
+        try_join_all(misled.take(ROOMS_NOTED_AT_ONCE).map(|lobby| self.note_room(lobby, now))).await?;
         let is_stale = |lobby: &&Lobby| {
             let Some(searched) = searched(pools, &lobby.pool) else {
                 return false;

@@ -214,6 +214,12 @@ impl Room {
         Self::new(seats, Timestamp::default())
     }
 
+    /// When the lobby was created.
+    #[must_use]
+    pub const fn created_at(self) -> Timestamp {
+        Timestamp(self.0 % Self::STEP)
+    }
+
     /// Seats that were free.
     #[must_use]
     pub fn seats(self) -> u32 {

@@ -9,8 +9,9 @@
 //! for each criteria, names the burst's first lobby. A find replaces the head only if it saw nothing joinable
 //! and the last burst is older than [`BURST_WINDOW`] or exhausted. A find that loses this election draws a
 //! position: position p belongs to lobby p / capacity, whose identifier every find computes from the head's
-//! secret (I9, decision 22). A creation that comes late for its burst checks in its own transaction that the
-//! head still names the burst.
+//! secret (I9, decision 22). In modes with parties the head also lists how many positions each find drew
+//! (decision 73). A creation that comes late for its burst checks in its own transaction that the head still
+//! names the burst.
 //!
 //! When a seat becomes free in a full lobby, or a lobby reopens, the head announces it as if a burst began
 //! there, unless one is under way. Finds to which the index does not show the seat yet go there.
@@ -79,16 +80,20 @@ pub struct Burst {
     pub opened_at: Timestamp,
     /// Positions drawn, one for each seat, the creator's included.
     pub positions: u32,
+    /// Positions of each find, in the order in which they drew; `None` in modes without parties, whose finds
+    /// draw one each. Of an announcement, the first are those of the seats taken.
+    #[serde(default)]
+    pub draws: Option<Vec<u32>>,
     /// Whether it is an announced lobby with a free seat instead of a burst of creations.
     #[serde(default)]
     pub is_announced: bool,
 }
 
 impl Burst {
-    /// The lobby of the find at `position`, counted from 0, when each has `capacity` seats.
+    /// Its `nth` lobby, counted from 0.
     #[must_use]
-    pub fn lobby_of(&self, position: u32, capacity: u32) -> LobbyId {
-        self.first.sibling(&self.secret, position.checked_div(capacity).unwrap_or(0))
+    pub fn lobby(&self, nth: u32) -> LobbyId {
+        self.first.sibling(&self.secret, nth)
     }
 }
 
@@ -101,6 +106,8 @@ pub struct Beginning {
     pub secret: BurstSecret,
     /// The positions of the find that begins it.
     pub positions: u32,
+    /// Whether its mode has parties.
+    pub has_parties: bool,
     /// A burst seen exhausted, which the new one may replace while the head is still exactly that burst.
     pub exhausted: Option<Burst>,
 }
@@ -234,7 +241,8 @@ impl Store {
             // An earlier attempt of the same write succeeded, but its response was lost. Others may have
             // drawn positions since.
             Err(Some(burst)) if burst.first == *first => {
-                Ok(BurstOutcome::Begun(Burst { positions: beginning.positions, ..burst }))
+                let draws = burst.draws.map(|draws| draws.into_iter().take(1).collect());
+                Ok(BurstOutcome::Begun(Burst { positions: beginning.positions, draws, ..burst }))
             }
             Err(Some(burst)) => Ok(BurstOutcome::Outrun(burst)),
             Err(None) => Err(Error::Bug("no head refused to begin a burst".to_owned())),
@@ -262,12 +270,18 @@ impl Store {
         burst: &Burst,
         seats: u32,
     ) -> Result<Result<Burst, Option<Burst>>, Error> {
+        let change = if burst.draws.is_some() {
+            "SET #positions = #positions + :drawn, #draws = list_append(#draws, :draws)"
+        } else {
+            "SET #positions = #positions + :drawn"
+        };
         let call = self
             .on_ledger(&key.0)
-            .change("SET #positions = #positions + :drawn")
+            .change(change)
             .when("#first = :first")
             .with(":first", text(burst.first.as_str()))
-            .with(":drawn", number(seats));
+            .with(":drawn", number(seats))
+            .with(":draws", burst.draws.as_ref().map(|_| AttributeValue::L(vec![number(seats)])));
         self.update(call).await
     }
 
@@ -287,7 +301,8 @@ impl Store {
         lobby: &Lobby,
         now: Timestamp,
     ) -> Result<Timestamp, Error> {
-        let beginning = Beginning { key, secret, positions: lobby.taken, exhausted: None };
+        let (positions, has_parties) = (lobby.taken, lobby.party_size_max.is_some());
+        let beginning = Beginning { key, secret, positions, has_parties, exhausted: None };
         let write = self.replace_head(&beginning, &lobby.lobby_id, true, now);
         Ok(match self.update::<Burst>(write).await? {
             Ok(burst) | Err(Some(burst)) => burst.opened_at,
@@ -345,7 +360,7 @@ impl Store {
         is_announced: bool,
         now: Timestamp,
     ) -> Write {
-        let Beginning { key, secret, positions, exhausted } = beginning;
+        let Beginning { key, secret, positions, has_parties, exhausted } = beginning;
         let stale = "attribute_not_exists(#first) OR #opened_at <= :stale";
         let condition = match exhausted {
             Some(_) => {
@@ -353,7 +368,11 @@ impl Store {
             }
             None => stale.to_owned(),
         };
-        let change = "SET #first = :new, #secret = :secret, #opened_at = :now, #positions = :drawn_first, #is_announced = :announced, #expires_at = :expiry";
+        let draws = if *has_parties { ", #draws = :draws" } else { "" };
+        let change = format!(
+            "SET #first = :new, #secret = :secret, #opened_at = :now, #positions = :drawn_first, \
+             #is_announced = :announced, #expires_at = :expiry{draws}"
+        );
         let seen = exhausted.as_ref();
         self.on_ledger(&key.0)
             .change(change)
@@ -362,6 +381,7 @@ impl Store {
             .with(":secret", text(secret.reveal()))
             .with(":now", number(now))
             .with(":drawn_first", number(positions))
+            .with(":draws", has_parties.then(|| AttributeValue::L(vec![number(positions)])))
             .with(":announced", AttributeValue::Bool(is_announced))
             .with(":expiry", number((now + HEAD_LIFE).secs()))
             .with(":stale", number(now.before(BURST_WINDOW)))

@@ -109,7 +109,12 @@ pub enum Hiding {
         lapse: Timestamp,
     },
     /// It does, because the seats still free are promised to other finds of the burst.
-    Promised(Timestamp),
+    Promised {
+        /// When the first seat lapses.
+        lapse: Timestamp,
+        /// Whether the lobby may be in the index for parties, too.
+        from_parties: bool,
+    },
     /// From parties alone, if afterwards it lacks room for one. Otherwise a second write hides nothing.
     FromParties {
         /// Seats taken before.
@@ -495,18 +500,18 @@ impl Store {
     ) -> Write {
         let count = claim.seats.count();
         let hide = match hiding {
-            Hiding::IfLast { .. } | Hiding::Promised(_) => ", #joinable_from = :lapse",
+            Hiding::IfLast { .. } | Hiding::Promised { .. } => ", #joinable_from = :lapse",
             Hiding::No | Hiding::FromParties { .. } => "",
         };
         let is_as_seen = match hiding {
             Hiding::IfLast { .. } | Hiding::FromParties { .. } => " AND #taken = :last",
-            Hiding::No | Hiding::Promised(_) => "",
+            Hiding::No | Hiding::Promised { .. } => "",
         };
         let (PartyCapacity::Known(capacity) | PartyCapacity::Assumed(capacity)) = party_capacity;
         let from_parties = match hiding {
-            Hiding::FromParties { .. } => " REMOVE #room",
+            Hiding::FromParties { .. } | Hiding::Promised { from_parties: true, .. } => " REMOVE #room",
             Hiding::IfLast { taken, .. } if count > 1 && capacity <= taken + count => " REMOVE #room",
-            Hiding::No | Hiding::IfLast { .. } | Hiding::Promised(_) => "",
+            Hiding::No | Hiding::IfLast { .. } | Hiding::Promised { .. } => "",
         };
         let (more, below) = match (&claim.access, party_capacity) {
             (Access::Find(..), _) if count == 1 => (":one", "#taken < #max_players"),
@@ -528,7 +533,7 @@ impl Store {
         let (last, lapse) = match hiding {
             Hiding::No => (None, None),
             Hiding::IfLast { taken, lapse } => (Some(taken), Some(lapse)),
-            Hiding::Promised(lapse) => (None, Some(lapse)),
+            Hiding::Promised { lapse, .. } => (None, Some(lapse)),
             Hiding::FromParties { taken } => (Some(taken), None),
         };
         let is_checked = count > 1 && matches!(party_capacity, PartyCapacity::Assumed(_));
@@ -618,11 +623,25 @@ pub(super) fn leave(
     let (write, tokens) = as_seen(write, seen, seat);
     let has_tokens = seen.is_some_and(|lobby| lobby.generations_of(seat).is_some());
     let gone = if has_tokens { ", #generations.#seat" } else { "" };
-    write
-        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}{gone}"))
+    let (vacate, later) = vacate(seen, now);
+    let write = write
+        .change(format!("SET #taken = #taken - :one, {vacate}{show} REMOVE {held}{gone}"))
         .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight} AND {tokens}"))
-        .with(":now", number(now))
-        .with(":start_limit", number(now.before(STARTING_MAX)))
+        .with(":now", later.map(|_| number(now)))
+        .with(":start_limit", number(now.before(STARTING_MAX)));
+    later.into_iter().fold(write, Write::also_when)
+}
+
+/// The assignment that notes in the lobby as `seen` that a seat is given up at `now`, and its condition, if
+/// it has one. The time never goes back: after a late write of an earlier leave, a late copy of a find's
+/// write could take a seat again that was given up (I7).
+pub(super) fn vacate(seen: Option<&Lobby>, now: Timestamp) -> (&'static str, Option<&'static str>) {
+    if seen.and_then(|lobby| lobby.vacated_at).is_some_and(|vacated_at| vacated_at >= now) {
+        // Of many who leave at the same time, each is refused once at most.
+        ("#vacated_at = #vacated_at + :one", None)
+    } else {
+        ("#vacated_at = :now", Some("(attribute_not_exists(#vacated_at) OR #vacated_at < :now)"))
+    }
 }
 
 /// The assignments for the other seats of a party.

@@ -39,6 +39,7 @@ enum Operand {
     IfNotExists(Path, Box<Self>),
     Sum(Box<Self>, Box<Self>),
     Difference(Box<Self>, Box<Self>),
+    Appended(Box<Self>, Box<Self>),
 }
 
 /// A condition.
@@ -183,6 +184,12 @@ impl Operand {
                 let (left, right) = (left.value(item, with)?, right.value(item, with)?);
                 Some(Cow::Owned(Value::whole(left.to_whole() - right.to_whole())))
             }
+            Self::Appended(list, more) => match (list.value(item, with)?, more.value(item, with)?) {
+                (Cow::Borrowed(Value::L(list)), Cow::Borrowed(Value::L(more))) => {
+                    Some(Cow::Owned(Value::L([list.as_slice(), more].concat())))
+                }
+                (list, more) => panic!("{more:?} cannot be appended to {list:?}"),
+            },
         }
     }
 }
@@ -421,6 +428,14 @@ impl Parser {
             let other = self.sum();
             self.expect(")");
             return Operand::IfNotExists(path, Box::new(other));
+        }
+        if self.accept("list_append") {
+            self.expect("(");
+            let list = self.operand();
+            self.expect(",");
+            let more = self.operand();
+            self.expect(")");
+            return Operand::Appended(Box::new(list), Box::new(more));
         }
         match self.0.next_if(|next| next.starts_with(':')) {
             Some(name) => Operand::Value(name),

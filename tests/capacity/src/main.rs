@@ -36,6 +36,10 @@ const RATES: [u32; 3] = [1_000, 5_000, 20_000];
 const CAPACITIES: [u32; 2] = [10, 100];
 const SHAPES: [Shape; 2] = [Shape::Spike, Shape::Quiet];
 const BURST: Scenario = Scenario { rate: 0, shape: Shape::Burst(100), seconds: 0, ..Scenario::QUICK };
+/// Parties at one instant, and who comes in the two seconds after them.
+const PARTIES_AT_ONCE: Scenario = Scenario { asks: Asks::Parties(4), ..BURST };
+const PARTIES_AND_LATER: Scenario = Scenario { rate: 50, seconds: 2, ..PARTIES_AT_ONCE };
+const PARTIES: Scenario = Scenario { asks: Asks::Parties(4), ..QUICK };
 const QUICK: Scenario = Scenario::QUICK;
 /// As many players leave as come, which is how a launched game lives: some from 8.5 s on, all after 27.5 s.
 const STEADY: Scenario = Scenario { seconds: 40, stay_secs_max: 15, ..QUICK };
@@ -93,7 +97,8 @@ fn worlds(seed: u64) -> Vec<Scenario> {
     let steady = Scenario { rate: 120, seconds: 30, stay_secs_max: 15, seed, ..QUICK };
     scenarios.extend([2, 64, 100, 256].map(|capacity| Scenario { capacity, ..steady }));
     scenarios.extend(OTHER.map(|asks| Scenario { asks, ..steady }));
-    scenarios.extend([BURST, QUICK].map(|scenario| Scenario { asks: Asks::Parties(4), seed, ..scenario }));
+    scenarios
+        .extend([PARTIES_AT_ONCE, PARTIES_AND_LATER, PARTIES].map(|parties| Scenario { seed, ..parties }));
     scenarios
 }
 
@@ -130,7 +135,7 @@ fn requested() -> (Vec<Scenario>, bool) {
         let clients = Scenario { shape: Shape::Clients(8), rate: 0, seconds: 0, ..QUICK };
         scenarios.extend([64, 100].map(|capacity| Scenario { capacity, ..clients }));
         scenarios.extend(OTHER.map(|asks| Scenario { asks, ..clients }));
-        scenarios.extend([BURST, QUICK].map(|scenario| Scenario { asks: Asks::Parties(4), ..scenario }));
+        scenarios.extend([PARTIES_AT_ONCE, PARTIES_AND_LATER, PARTIES]);
         return (scenarios.into_iter().map(|scenario| Scenario { seed, ..scenario }).collect(), true);
     }
     if is_worlds {

@@ -28,7 +28,8 @@ pub enum Shape {
     Spike,
     /// From one find a second, by equal factors in equal times, to the full rate after a third of the time.
     Quiet,
-    /// That many finds at one instant, each in a warm instance of its own, and nothing else.
+    /// That many finds at one instant, each in a warm instance of its own. Then the scenario's rate of finds,
+    /// for its seconds, if it has some; of those that ask for parties, players alone and pairs.
     Burst(u32),
     /// So many clients that each find again as soon as they are answered, some hundred times in all. Each has
     /// an instance of its own at a time, as in Lambda and the local stack.
@@ -121,6 +122,8 @@ impl Asks {
             }
             Self::Sizes => size = random.bool().then(|| random.u32(2..=scenario.capacity)),
             Self::Parties(largest) => {
+                let is_late = matches!(scenario.shape, Shape::Burst(finds) if nth >= finds.into());
+                let largest = if is_late { 2 } else { largest };
                 let find = json!({ "game_modes": modes, "party_size": random.u32(1..=largest) });
                 return (find, String::new());
             }
@@ -170,7 +173,10 @@ impl fmt::Display for Scenario {
         match self.shape {
             Shape::Spike => write!(f, "{rate}/s, capacity {capacity}, spike, {seconds} s; stay {stay:.0} s"),
             Shape::Quiet => write!(f, "{rate}/s, capacity {capacity}, quiet, {seconds} s; stay {stay:.0} s"),
-            Shape::Burst(finds) => write!(f, "{finds} at one instant, capacity {capacity}"),
+            Shape::Burst(finds) => {
+                write!(f, "{finds} at one instant, capacity {capacity}")?;
+                if *rate > 0 { write!(f, ", then {rate}/s for {seconds} s") } else { Ok(()) }
+            }
             Shape::Clients(clients) => write!(f, "{clients} clients, capacity {capacity}"),
         }
     }
@@ -232,7 +238,7 @@ impl Scenario {
     #[must_use]
     pub fn steady_lobbies(&self) -> f64 {
         let finds = match self.shape {
-            Shape::Burst(finds) => f64::from(finds),
+            Shape::Burst(finds) => f64::from(finds + self.rate * self.seconds),
             Shape::Clients(..) => self.client_finds() as f64,
             _ => self.held_secs() * f64::from(self.rate),
         };
@@ -249,7 +255,8 @@ impl Scenario {
     #[must_use]
     pub const fn length_ms(&self) -> u64 {
         match self.shape {
-            Shape::Burst(_) | Shape::Clients(..) => 1,
+            Shape::Clients(..) => 1,
+            Shape::Burst(_) if self.seconds == 0 => 1,
             _ => self.seconds as u64 * 1_000,
         }
     }
@@ -258,8 +265,9 @@ impl Scenario {
     pub fn arrivals(&self, ms: u64, random: &mut fastrand::Rng) -> u32 {
         let full = f64::from(self.rate);
         let rate = match self.shape {
-            Shape::Burst(finds) | Shape::Clients(finds) => return if ms == 0 { finds } else { 0 },
-            Shape::Spike => full,
+            Shape::Burst(finds) | Shape::Clients(finds) if ms == 0 => return finds,
+            Shape::Clients(_) => return 0,
+            Shape::Burst(_) | Shape::Spike => full,
             Shape::Quiet => {
                 let grown = ms as f64 / (self.length_ms() as f64 * GROWTH_SHARE);
                 full.powf(grown.min(1.0))

@@ -400,6 +400,8 @@ async fn play(operator: &Operator<'_>) {
     assert!(operator.ask("lobby show", &[&lobby]).await.contains(&lobby));
     let explained = operator.ask("lobby explain", &[&prod, "--mode", "duel"]).await;
     assert!(explained.contains(&lobby) && explained.contains("taken"), "{explained}");
+    let together = operator.refusal("lobby explain", &[&prod, "--mode", "duel", "--party-size", "2"]).await;
+    assert!(together.contains("party"), "{together}");
     let elsewhere = operator.refusal("lobby explain", &[&prod, "--mode", "nothing"]).await;
     assert!(elsewhere.contains("no game mode `nothing`"), "{elsewhere}");
     operator.ask("lobby end", &[&lobby, "--yes"]).await;

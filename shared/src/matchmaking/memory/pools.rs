@@ -29,6 +29,8 @@ const LOST_SEATS_MAX: usize = 2;
 const READ_AGE_MAX: Duration = Duration::from_millis(250);
 /// The same in a pool with shards, where more instances take their seats.
 const READ_AGE_MAX_IN_SHARDS: Duration = Duration::from_millis(65);
+/// How long finds of parties believe that no lobby has room for them: in small lobbies, a quarter create one.
+const NO_ROOM_FOR: Duration = Duration::from_millis(250);
 /// Lobbies of a pool that an instance remembers, besides those that it reads ahead.
 const USED_MAX: usize = 4;
 
@@ -64,6 +66,8 @@ struct KnownPool {
     /// The last candidate that the last look ahead showed, when more follow in its shard: where the next one
     /// begins.
     looked_to: Option<Candidate>,
+    /// When looks ahead led to no room for a party, and how large that was.
+    no_room: Option<(Timestamp, u32)>,
     /// The last scan for tags.
     scan: Option<Scan>,
     /// When such scans were wanted.
@@ -402,6 +406,25 @@ impl Pools {
             (in_use, is_one_open)
         };
         self.with(searched, count).unwrap_or_default()
+    }
+
+    /// Notes that looks into `pools` led to no room for a party of so many `seats`.
+    pub(in crate::matchmaking) fn note_no_room(&self, pools: &[SearchedPool], seats: u32, now: Timestamp) {
+        for searched in pools.iter().filter(|_| seats > 1) {
+            self.with_new(searched, now, |known| known.no_room = Some((now, seats)));
+        }
+    }
+
+    /// Whether they did a moment ago, for a party as large or smaller.
+    pub(in crate::matchmaking) fn lacks_room(
+        &self,
+        pools: &[SearchedPool],
+        seats: u32,
+        now: Timestamp,
+    ) -> bool {
+        let is_known = |(at, wanted): (Timestamp, u32)| seats >= wanted && now.since(at) < NO_ROOM_FOR;
+        let lacks = |searched| self.with(searched, |known| known.no_room.is_some_and(is_known));
+        seats > 1 && pools.iter().all(|searched| lacks(searched).unwrap_or(false))
     }
 
     /// Notes where the next look into a pool begins.

@@ -247,7 +247,7 @@ macro_rules! sampled {
 
 sampled! {
     Allotment => json!({ "pk": "allotted/n", "allotted": 1 }),
-    Burst => json!({ "pk": "head/1", "first": "l", "secret": "s", "opened_at": 1, "positions": 1, "is_announced": true }),
+    Burst => json!({ "pk": "head/1", "first": "l", "secret": "s", "opened_at": 1, "positions": 1, "draws": [1], "is_announced": true }),
     Candidate => json!({ "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "room": 200_000_000_000_001_u64, "tag_digests": ["digest"] }),
     CaptchaPass => json!({ "pk": "captcha", "passed_at": 1, "answer": "digest", "requests": 1, "repeats": 1, "expires_at": 1 }),
     Cdn => json!({ "pk": "GAME#g", "sk": "CDN#n", "users": { "ada": "$2b$12$hash" }, "domains": { "a.example": 1 } }),

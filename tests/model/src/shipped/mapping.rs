@@ -307,6 +307,7 @@ pub(super) fn burst(of: &Head) -> Burst {
         secret: secret(),
         opened_at: head_time(of.opened_at),
         positions: of.positions.into(),
+        draws: None,
         is_announced: of.is_announced,
     }
 }
@@ -341,7 +342,7 @@ pub(super) fn item(rules: &Rules, state: &State, table: Table, key: &Item) -> Op
             server_item(at, &state.servers[at])
         }
         Table::Ledger if of("pk").starts_with("head/") => (state.head.first > 0).then(|| {
-            let Burst { first, secret, opened_at, positions, is_announced } = burst(&state.head);
+            let Burst { first, secret, opened_at, positions, is_announced, .. } = burst(&state.head);
             plain(json!({
                 "pk": of("pk"), "first": first, "secret": secret.reveal(), "opened_at": opened_at,
                 "positions": positions, "is_announced": is_announced,

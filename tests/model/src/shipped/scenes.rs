@@ -441,7 +441,9 @@ impl Dice {
             Hiding::IfLast { taken, lapse } => {
                 StoredHiding::IfLast { taken: taken.into(), lapse: mapping::time(lapse) }
             }
-            Hiding::Promised(lapse) => StoredHiding::Promised(mapping::time(lapse)),
+            Hiding::Promised(lapse) => {
+                StoredHiding::Promised { lapse: mapping::time(lapse), from_parties: false }
+            }
         };
         let access = mapping::access(access);
         let (lobby_id, seat_id) = (mapping::lobby_id(at), mapping::seat_id(seat));
@@ -616,6 +618,8 @@ impl Dice {
         sent: Sent,
         transition: lifecycle::Transition,
     ) -> Option<Scene> {
+        // The condition on the time of a leave is left out.
+        let lobby = Lobby { vacated_at: lobby.vacated_at.min(self.now - 1), ..lobby };
         let now = mapping::time(self.now);
         let send = any(move |store| async move {
             store.make_transition(&mapping::lobby_id(at), &transition, now).await
@@ -627,8 +631,14 @@ impl Dice {
         matches!(seen.stage, Stage::Starting | Stage::Ready) && !seen.is_overdue(&self.rules, self.now)
     }
 
+    /// A lobby that nobody left since.
+    fn lobby_before(&mut self) -> Lobby {
+        let lobby = self.lobby();
+        Lobby { vacated_at: lobby.vacated_at.min(self.now - 1), ..lobby }
+    }
+
     fn ready(&mut self, is_full: bool) -> Option<Scene> {
-        let (at, now, seen) = (self.below(LOBBIES), self.now, self.lobby());
+        let (at, now, seen) = (self.below(LOBBIES), self.now, self.lobby_before());
         let seems_full = seen.joinable_from > 0 && seen.taken >= self.rules.max_players;
         if seen.stage != Stage::Starting || !self.is_alive(&seen) || seems_full != is_full {
             return None;
@@ -742,6 +752,7 @@ impl Dice {
         if until == 0 {
             return None;
         }
+        seen.vacated_at = seen.vacated_at.min(now - 1);
         let (is_early, seat_seen) = (seen.joinable_from > until, SeenSeat::of(&seen, seat));
         let sent = Sent::Keep { lobby: at, seat, token, until, is_early, seen: seat_seen, now };
         let transition = lifecycle::Transition::Disconnect(shown(seat, token), None);
@@ -787,7 +798,7 @@ impl Dice {
     }
 
     fn leave(&mut self, is_reserved: bool, is_hidden: bool) -> Option<Scene> {
-        let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby());
+        let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby_before());
         let transition = lifecycle::Transition::Leave(mapping::seat_id(seat));
         let how = Left::Anyhow;
         if !is_reserved && !is_hidden {
@@ -1000,7 +1011,8 @@ impl Dice {
         }
         let seen = replaces.then_some(seen);
         let exhausted = seen.as_ref().map(mapping::burst);
-        let beginning = Beginning { key: self.key(), secret: mapping::secret(), positions: 1, exhausted };
+        let (key, secret) = (self.key(), mapping::secret());
+        let beginning = Beginning { key, secret, positions: 1, has_parties: false, exhausted };
         let send = any(move |store| async move {
             store.begin_burst(&beginning, &mapping::lobby_id(first), mapping::head_time(now)).await
         });
