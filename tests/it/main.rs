@@ -3,6 +3,7 @@
 
 mod agreement;
 mod artefacts;
+mod clients;
 mod cloud;
 mod collection;
 mod concurrency;

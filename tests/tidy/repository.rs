@@ -7,7 +7,7 @@ use std::{
 };
 
 /// What is built or fetched, and nothing of ours.
-const FOREIGN_FOLDERS: [&str; 5] = ["target", "node_modules", ".git", ".venv", ".aws-sam"];
+const FOREIGN_FOLDERS: [&str; 6] = ["target", "node_modules", "dist", ".git", ".venv", ".aws-sam"];
 
 /// The workspace's folder.
 pub fn workspace() -> &'static Path {
