@@ -52,8 +52,14 @@ function note(seed, { all, requests, violations }) {
   }
 }
 
+/** Ends where nothing can be said of the client. */
+function giveUp(error) {
+  console.error(`kit: ${error.message}`);
+  process.exit(2);
+}
+
 const began = performance.now();
-const stack = await Stack.start(program);
+const stack = await Stack.start(program).catch(giveUp);
 let client = new Client(command, stack);
 try {
   for (let seed = from; seed < from + seeds; seed++) {
@@ -64,10 +70,13 @@ try {
     await stack.endLobbies();
     client = next;
   }
-} finally {
+} catch (error) {
   client.kill();
   stack.end();
+  giveUp(error);
 }
+client.kill();
+stack.end();
 
 console.log(`\n${command.join(" ")}: seeds ${from} to ${from + seeds - 1} in ${((performance.now() - began) / 1000).toFixed(0)} s\n`);
 for (const [name, number] of counts) console.log(`${name.padEnd(40)}${number.toLocaleString("en-US").padStart(9)}`);
