@@ -113,6 +113,23 @@ check("a refused request links its code's row", async () => {
   }
 }, { isSmoke: true });
 
+check("faults are switched on and off, and shown while they are on", async () => {
+  const page = await open(demo("live"));
+  await shows(page, "footer", "Make faults");
+  const seed = async () => (await (await fetch(`${base}/_local/faults`)).json()).seed;
+  assert.equal(await page.$eval("#faulty", (shown) => shown.hidden), true);
+  await page.$eval("#faults input[type=number]", (input) => { input.value = 7; });
+  await page.click("#faults input[type=checkbox]");
+  await shows(page, "#faulty:not([hidden])", "faults by seed 7");
+  assert.equal(await seed(), 7);
+  assert.deepEqual(await violations(page), []);
+  await picture(page, "faults");
+  await page.click("#faults input[type=checkbox]");
+  await page.waitForSelector("#faulty[hidden]");
+  assert.equal(await seed(), null);
+  await page.close();
+}, { isSmoke: true });
+
 check("a session is played alone: find, connect, close, disconnect, end", async () => {
   const page = await open(demo("play"));
   await click(page, "form button", "Find a lobby");

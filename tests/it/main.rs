@@ -15,6 +15,7 @@ mod elections;
 mod example;
 mod faults;
 mod fuzz;
+mod kit;
 mod latencies;
 mod lifecycle;
 mod matching;

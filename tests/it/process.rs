@@ -26,6 +26,7 @@ mod commands;
 mod consent;
 mod cost;
 mod exchange;
+mod faults;
 mod leaks;
 mod listeners;
 mod load;

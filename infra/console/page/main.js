@@ -1,6 +1,7 @@
 // Which namespace and which screen is shown: the address's fragment says it, as #/live/GAME/NAMESPACE.
 
 import { el } from "./elements.js";
+import { look as lookAtFaults } from "./faults.js";
 import { change, read } from "./host.js";
 import { show as cost } from "./cost.js";
 import { show as game } from "./game.js";
@@ -124,6 +125,7 @@ async function look() {
   try {
     deployment = await read("deployment");
     report("");
+    lookAtFaults(deployment);
   } catch (error) {
     report(error.message);
     throw error;
@@ -145,6 +147,7 @@ async function begin() {
     await change("session", { token });
   }
   deployment = await read("deployment");
+  lookAtFaults(deployment);
   addEventListener("hashchange", show);
   chooser.addEventListener("change", () => {
     const [gameName, namespaceName] = chooser.value.split("/");

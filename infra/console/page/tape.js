@@ -4,9 +4,9 @@ import { clock, el } from "./elements.js";
 
 const ENTRIES_MAX = 200;
 
-const tone = (status) => (status < 300 ? "good" : status < 500 || status === 503 ? "warn" : "bad");
+const tone = (status) => (status === 0 ? "bad" : status < 300 ? "good" : status < 500 || status === 503 ? "warn" : "bad");
 
-export const status = (code) => el("span", { className: `tag ${tone(code)}` }, String(code));
+export const status = (code) => el("span", { className: `tag ${tone(code)}` }, code === 0 ? "lost" : String(code));
 
 function request(entry, link) {
   const name = entry.operation ?? entry.path;

@@ -51,11 +51,11 @@ pub async fn deployment(host: &Host, run: &str) -> Result<Value, Refusal> {
     }
     games.sort_by(|(one, _), (other, _)| one.cmp(other));
     let games: Vec<_> = games.into_iter().map(|(_, game)| game).collect();
-    let Host { name, kind, api_url, may_change, .. } = host;
+    let Host { name, kind, api_url, may_change, has_faults, .. } = host;
     let (has_requests, has_counts) = (host.tape.is_some(), host.counts.is_some());
     Ok(json!({
         "run": run, "name": name, "kind": kind, "api_url": api_url, "may_change": may_change,
-        "has_requests": has_requests, "has_counts": has_counts, "games": games,
+        "has_requests": has_requests, "has_counts": has_counts, "has_faults": has_faults, "games": games,
     }))
 }
 

@@ -31,6 +31,7 @@ pub const FILES: &[File] = files! {
     "curves.js" SCRIPT
     "difference.js" SCRIPT
     "elements.js" SCRIPT
+    "faults.js" SCRIPT
     "feed.js" SCRIPT
     "game.js" SCRIPT
     "host.js" SCRIPT

@@ -144,6 +144,8 @@ pub struct Host {
     pub may_change: bool,
     /// The requests that the host itself answers, when it does.
     pub tape: Option<Arc<Tape>>,
+    /// Whether the host makes faults for requests when it is asked to, at `/_local/faults`.
+    pub has_faults: bool,
     /// What AWS counts, when the deployment runs there.
     pub counts: Option<AwsCounts>,
 }

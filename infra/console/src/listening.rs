@@ -1,6 +1,6 @@
 //! The accept loop of every listener of this machine: it accepts connections and serves HTTP/1.1 on them.
 
-use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, time::Duration};
 
 use axum::response::Response;
 use http::Request;
@@ -31,16 +31,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Serves HTTP/1.1 on `listener` until `shutdown` resolves, then lets requests under way finish, for at most
 /// five seconds. When it is dropped before, it cuts every connection.
 ///
+/// Where `answer` has no response, the connection is closed without one.
+///
 /// `header_limit_bytes` limits the request line and headers together; `None` leaves them hyper's limit, about
 /// 400 KB.
-pub async fn serve<A, F>(
+pub async fn serve<A, F, R>(
     listener: TcpListener,
     header_limit_bytes: Option<usize>,
     answer: A,
     shutdown: impl Future<Output = ()>,
 ) where
     A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
-    F: Future<Output = Response> + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: Into<Option<Response>> + 'static,
 {
     let own = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let mut http = http1::Builder::new();
@@ -62,7 +65,10 @@ pub async fn serve<A, F>(
                     let answer = answer.clone();
                     let service = service_fn(move |request| {
                         let answered = answer(request, peer);
-                        async move { Ok::<_, Infallible>(answered.await) }
+                        async move {
+                            let answer: Option<Response> = answered.await.into();
+                            answer.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionAborted))
+                        }
                     });
                     let connection = http.serve_connection(TokioIo::new(stream), service);
                     connections.spawn(graceful.watch(connection));

@@ -65,6 +65,7 @@ impl Shown {
             access: Guard::ThisMachine,
             may_change: true,
             tape: Some(Arc::clone(&tape)),
+            has_faults: true,
             counts: None,
         };
         Self { console: Console::new(host), tape, log, keys, store }

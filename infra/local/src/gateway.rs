@@ -34,6 +34,7 @@ use crate::addresses::Listening;
 use crate::console::Shown;
 use crate::cors::Cors;
 use crate::event::{Arrival, EventError};
+use crate::faults::{Fault, Faults, Kind};
 use crate::hints;
 use crate::local::{self, LocalHandler};
 use crate::observed::said;
@@ -71,7 +72,17 @@ pub struct Gateway {
     local: Vec<(Method, String, LocalHandler)>,
     cors: Cors,
     console: Option<Shown>,
+    faults: Arc<Faults>,
     ambient: Ambient,
+}
+
+/// The route of a request, and what happens to it.
+struct Found<'a> {
+    key: &'a str,
+    route: &'a Route,
+    parameters: Vec<(&'a str, &'a str)>,
+    handler: &'a Handler,
+    fault: Option<Fault>,
 }
 
 impl Gateway {
@@ -86,13 +97,19 @@ impl Gateway {
         let keyed = |(route, handler): (Route, Handler)| (route.key(), route, handler);
         let mut routes: Vec<_> = routes.into_iter().map(keyed).collect();
         routes.sort_by_key(|(_, route, _)| route.path.specificity());
-        Self { routes, local, cors, console: None, ambient }
+        Self { routes, local, cors, console: None, faults: Arc::default(), ambient }
     }
 
     /// The same, which has a page at `/`.
     #[must_use]
     pub fn with_console(self, console: Shown) -> Self {
         Self { console: Some(console), ..self }
+    }
+
+    /// The same, which makes `faults` for requests of the template's routes.
+    #[must_use]
+    pub fn with_faults(self, faults: Arc<Faults>) -> Self {
+        Self { faults, ..self }
     }
 
     /// Serves HTTP/1.1 until `shutdown` resolves, then lets requests under way finish, for at most five
@@ -118,28 +135,36 @@ impl Gateway {
         while serving.join_next().await.is_some() {}
     }
 
-    async fn answer(&self, request: Request<impl Received<Data = Bytes>>, peer: SocketAddr) -> Answer {
+    /// The answer to a request; `None`, by a fault alone, closes the connection.
+    async fn answer(
+        &self,
+        request: Request<impl Received<Data = Bytes>>,
+        peer: SocketAddr,
+    ) -> Option<Answer> {
         let (request, body) = request.into_parts();
         let Ok(path) = percent_decode_str(request.uri.path()).decode_utf8() else {
-            return refusal(StatusCode::BAD_REQUEST);
+            return Some(refusal(StatusCode::BAD_REQUEST));
         };
         if local::is_local(&path) {
             let mut answer = self.answer_locally(request, body, peer).await.unwrap_or_else(refusal);
             protect(answer.headers_mut());
-            return answer;
+            return Some(answer);
         }
         if let Some(console) = self.console.as_ref().filter(|_| Console::is_at(&path)) {
-            return match read(body).await {
+            return Some(match read(body).await {
                 Ok(body) => console.answer(&request, body, peer).await,
                 Err(status) => refusal(status),
-            };
+            });
         }
 
         let request_id = Uuid::new_v4().to_string();
+        let mut fault = None;
         let mut answer = if self.cors.is_preflight(&request) {
             (StatusCode::NO_CONTENT, self.cors.preflight(&request.headers)).into_response()
         } else {
-            let answer = self.invoke(&request, body, &path, peer, &request_id).await;
+            let found = self.found(&request.method, &path);
+            fault = found.as_ref().and_then(|found| found.fault);
+            let answer = self.invoke(&request, body, &path, peer, &request_id, found).await;
             let mut answer = answer.unwrap_or_else(refusal);
             self.cors.apply(&request.headers, answer.headers_mut());
             answer
@@ -147,7 +172,18 @@ impl Gateway {
         if let Ok(request_id) = HeaderValue::try_from(request_id) {
             answer.headers_mut().insert("apigw-requestid", request_id);
         }
-        answer
+        match fault {
+            Some(fault) => fault.deliver(answer, &self.ambient).await,
+            None => Some(answer),
+        }
+    }
+
+    /// The route of a request, and the request's fault.
+    fn found<'a>(&'a self, method: &Method, path: &'a str) -> Option<Found<'a>> {
+        self.routes.iter().filter(|(_, route, _)| route.method == method).find_map(|(key, route, handler)| {
+            let parameters = route.path.parameters_of(path)?;
+            Some(Found { key, route, parameters, handler, fault: self.faults.next(key) })
+        })
     }
 
     /// The response of a route's function, which the console shows.
@@ -158,28 +194,26 @@ impl Gateway {
         path: &str,
         peer: SocketAddr,
         request_id: &str,
+        found: Option<Found<'_>>,
     ) -> Result<Answer, StatusCode> {
         let began = self.ambient.now();
-        let found =
-            self.routes.iter().filter(|(_, route, _)| route.method == request.method).find_map(
-                |(key, route, handler)| Some((key, route, route.path.parameters_of(path)?, handler)),
-            );
+        let fault = found.as_ref().and_then(|found| found.fault);
         let mut received = Bytes::new();
         let answered = match &found {
-            Some((route_key, _, parameters, handler)) => match read(body).await {
+            Some(Found { key: route_key, parameters, handler, .. }) => match read(body).await {
                 Ok(body) => {
                     received = body;
                     let (body, time) = (&received, OffsetDateTime::now_utc());
                     let arrival =
                         Arrival { request, body, path, route_key, parameters, peer, request_id, time };
-                    self.function(arrival, handler).await
+                    self.function_with(fault, arrival, handler).await
                 }
                 Err(status) => Err(status),
             },
             None => Err(StatusCode::NOT_FOUND),
         };
         if let Some(console) = &self.console {
-            let operation = found.and_then(|(_, route, ..)| route.code_uri.strip_prefix("functions/"));
+            let operation = found.and_then(|found| found.route.code_uri.strip_prefix("functions/"));
             let said = match &answered {
                 Ok(response) => said(operation.unwrap_or_default(), response),
                 Err(status) => {
@@ -189,9 +223,12 @@ impl Gateway {
                     Answered { status: status.as_u16(), hint, ..Answered::default() }
                 }
             };
+            let is_lost = fault.is_some_and(|fault| fault.kind == Kind::RequestLost);
             let answered = Answered {
                 at: began,
                 took: self.ambient.now().since(began),
+                status: if is_lost { 0 } else { said.status },
+                hint: fault.map(|fault| fault.words().to_owned()).or(said.hint),
                 method: request.method.to_string(),
                 path: path.to_owned(),
                 operation: operation.map(ToOwned::to_owned),
@@ -200,6 +237,34 @@ impl Gateway {
             console.note(request, &received, answered).await;
         }
         answered.map(from_function)
+    }
+
+    /// The function's response, where a fault does not prevent it.
+    async fn function_with(
+        &self,
+        fault: Option<Fault>,
+        arrival: Arrival<'_>,
+        handler: &Handler,
+    ) -> Result<Response<lambda_http::Body>, StatusCode> {
+        let Some(fault) = fault else { return self.function(arrival, handler).await };
+        if let Some(refusal) = fault.refusal() {
+            return Ok(refusal);
+        }
+        match fault.kind {
+            Kind::RequestLost => Ok(Response::default()),
+            Kind::Delayed => {
+                self.ambient.sleep(fault.half_delay()).await;
+                let answered = self.function(arrival, handler).await;
+                self.ambient.sleep(fault.half_delay()).await;
+                answered
+            }
+            Kind::Repeated => {
+                let first = self.function(arrival, handler).await;
+                let second = self.function(arrival, handler).await;
+                if fault.answers_first() { first } else { second }
+            }
+            _ => self.function(arrival, handler).await,
+        }
     }
 
     async fn function(

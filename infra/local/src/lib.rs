@@ -3,7 +3,7 @@
 //! `template.yaml` determines what runs: [`template`] reads its routes, tables and cross-origin rules,
 //! [`emulator`] holds the tables, [`gateway`] turns each HTTP request into the event that API Gateway would
 //! send, [`functions`] runs the operations, [`demo`] creates a demo game or [`own_game`] a studio's own,
-//! [`console`] shows it all, and [`requests`] logs a line for each request.
+//! [`console`] shows it all, [`requests`] logs a line for each request, and [`faults`] makes some fail.
 
 pub mod addresses;
 pub mod console;
@@ -11,6 +11,7 @@ pub mod cors;
 pub mod demo;
 pub mod emulator;
 pub mod event;
+pub mod faults;
 pub mod functions;
 pub mod gateway;
 pub mod hints;

@@ -13,6 +13,7 @@ use mimalloc::MiMalloc;
 use muster_local::{
     addresses::{parse_host, parse_public_url},
     emulator::Storage,
+    faults::parse_seed,
     requests::REQUESTS,
     stack::{Options, Stack},
     store_alone::{self, StoreAlone},
@@ -60,6 +61,9 @@ struct Arguments {
     /// again whenever it changes.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Lose, cut, delay, repeat and refuse requests of clients by this seed, to test a client of yours.
+    #[arg(long, value_name = "SEED", value_parser = parse_seed)]
+    faults: Option<u32>,
     /// Print nothing but errors.
     #[arg(long)]
     quiet: bool,
@@ -122,6 +126,7 @@ async fn main() -> ExitCode {
             ambient,
             outside: Environment::of_process().outside()?,
             game: arguments.config,
+            faults: arguments.faults,
         };
         let mut stack = Stack::start(options).await?;
         stack.sweep_every(SWEEP);

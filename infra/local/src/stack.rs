@@ -25,11 +25,13 @@ use crate::{
         error::EmulatorError,
         link::{Link, patient_client_over},
     },
+    faults::Faults,
     functions::{Functions, StartError},
-    gateway::Gateway,
+    gateway::{Gateway, Handler},
     local::LocalHandler,
     own_game::{self, FollowedFile},
     requests::RequestLog,
+    route::Route,
     signing_key,
     template::{Template, error::TemplateError},
 };
@@ -54,6 +56,8 @@ pub struct Options {
     pub outside: Outside,
     /// The file with a studio's own game; without it, the stack has the demo game.
     pub game: Option<PathBuf>,
+    /// The seed of faults between clients and the gateway, if there are to be any.
+    pub faults: Option<u32>,
 }
 
 /// A running stack.
@@ -73,6 +77,7 @@ pub struct Stack {
     emulator: Emulator,
     ambient: Ambient,
     log: Arc<RequestLog>,
+    faults: Arc<Faults>,
     stop: oneshot::Sender<()>,
     gateway: JoinHandle<()>,
 }
@@ -155,7 +160,7 @@ impl Stack {
     }
 
     async fn start_with(database: Option<Emulator>, options: Options) -> Result<Self, StackError> {
-        let Options { host, port, public_url, storage, ambient, outside, game } = options;
+        let Options { host, port, public_url, storage, ambient, outside, game, faults } = options;
         let game = game.map(FollowedFile::read).transpose()?;
         let template = Template::parse(TEMPLATE)?;
         // The port first, so that a second stack fails before it changes anything.
@@ -184,17 +189,15 @@ impl Stack {
             .with_documentation(&format!("{}{}", demo.base_url, errors::PATH));
         let functions = Arc::new(functions);
 
-        let mut routes = Vec::new();
-        for route in template.routes {
-            let handler = functions.handler(&route.code_uri);
-            let handler = handler.map_err(|error| StackError::Function(route.function.clone(), error))?;
-            routes.push((route, handler));
-        }
-        let local = local_routes(&current, &emulator, &key, &functions);
+        let routes = routes(template.routes, &functions)?;
+        let faults = Arc::new(Faults::new(faults));
+        let local = local_routes(&current, &emulator, &key, &functions, &faults);
         let log = Arc::new(RequestLog::default());
         let (keyed, logged) = (Arc::clone(&keys), Arc::clone(&log));
         let console = Shown::new(store.clone(), keyed, ambient.clone(), url.clone(), logged);
-        let gateway = Gateway::new(routes, local, template.cors, ambient.clone()).with_console(console);
+        let gateway = Gateway::new(routes, local, template.cors, ambient.clone())
+            .with_console(console)
+            .with_faults(Arc::clone(&faults));
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listening, async move {
             let _stopped_or_dropped = stopped.await;
@@ -211,6 +214,7 @@ impl Stack {
             emulator,
             ambient,
             log,
+            faults,
             stop,
             gateway,
         })
@@ -245,6 +249,12 @@ impl Stack {
                 (self.store.clone(), self.ambient.clone(), Arc::clone(&self.current));
             tokio::spawn(game.follow(period, store, ambient, current));
         }
+    }
+
+    /// The seed of the stack's faults, while it makes some.
+    #[must_use]
+    pub fn fault_seed(&self) -> Option<u32> {
+        self.faults.seed()
     }
 
     /// The stack's store.
@@ -302,13 +312,23 @@ async fn of_own_game(
     Ok(Demo::of(store, keys, ambient, base_url, (applied.game.clone(), namespaces)).await?)
 }
 
+/// The template's routes, each with its function.
+fn routes(routes: Vec<Route>, functions: &Arc<Functions>) -> Result<Vec<(Route, Handler)>, StackError> {
+    let handled = |route: Route| match functions.handler(&route.code_uri) {
+        Ok(handler) => Ok((route, handler)),
+        Err(error) => Err(StackError::Function(route.function, error)),
+    };
+    routes.into_iter().map(handled).collect()
+}
+
 /// The routes of only the local stack: the demo, the store's address and signing key for the operator's
-/// command, and counts.
+/// command, counts, and faults.
 fn local_routes(
     current: &Arc<CurrentDemo>,
     emulator: &Emulator,
     signing_key: &[u8],
     functions: &Arc<Functions>,
+    faults: &Arc<Faults>,
 ) -> Vec<(Method, String, LocalHandler)> {
     let tables = table_names();
     let current = Arc::clone(current);
@@ -327,10 +347,17 @@ fn local_routes(
         },
     });
     let functions = Arc::clone(functions);
+    let (shown, wanted) = (Arc::clone(faults), Arc::clone(faults));
+    let set: LocalHandler = Arc::new(move |request| {
+        let outcome = wanted.set_as_wanted(request.body());
+        Box::pin(async move { outcome })
+    });
     vec![
         (Method::GET, "/_local/demo".to_owned(), answering(move || json!(current.demo()))),
         (Method::GET, "/_local/store".to_owned(), answering(move || store.clone())),
         (Method::GET, "/_local/counts".to_owned(), answering(move || json!(functions.counted()))),
+        (Method::GET, "/_local/faults".to_owned(), answering(move || shown.shown())),
+        (Method::PUT, "/_local/faults".to_owned(), set),
     ]
 }
 

@@ -19,13 +19,20 @@ pub fn text(stack: &Stack) -> String {
         r#"
 Muster listens on {url}
 Open it in a browser to see lobbies, game servers and every request, and to play.
-{reached}{register}{commands}
+{faults}{reached}{register}{commands}
 {about}, its tokens too: curl -s {url}/_local/demo
 Ctrl-C stops it.
 "#,
+        faults = faults(stack.fault_seed()),
         reached = reached(other_urls, Some(&demo.base_url).filter(|public| *public != url)),
         commands = commands(demo),
     )
+}
+
+/// That requests fail on purpose, if they do.
+fn faults(seed: Option<u32>) -> String {
+    let text = |seed| format!("Every second request of a client has a fault, by the seed {seed}.\n");
+    seed.map(text).unwrap_or_default()
 }
 
 /// Where other machines reach the API, if they do.

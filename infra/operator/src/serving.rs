@@ -201,6 +201,7 @@ fn host(
         access,
         may_change,
         tape: None,
+        has_faults: false,
         counts,
     }
 }

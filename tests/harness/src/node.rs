@@ -2,12 +2,14 @@
 
 use std::{fs, io::ErrorKind, path::Path, process::Output, time::Duration};
 
-use tokio::{process::Command, time::timeout};
+use tokio::{process::Command, sync::Mutex, time::timeout};
 
 use crate::left_out::needs;
 
 /// Far above what an installation over a slow connection takes.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+static INSTALLING: Mutex<()> = Mutex::const_new(());
 
 /// Runs a command in `folder`; nothing when there is no such command.
 pub async fn run(folder: &Path, command: &str, arguments: &[&str]) -> Option<Output> {
@@ -44,6 +46,8 @@ pub async fn is_ready(name: &str, folder: &Path) -> bool {
 
 /// Installs the packages of `folder` as locked, unless that has been done.
 pub async fn install(folder: &Path) {
+    // Two tests may need the same folder at the same time.
+    let _one_at_a_time = INSTALLING.lock().await;
     let lock = fs::read_to_string(folder.join("package-lock.json")).expect("a lock file");
     let installed = folder.join("node_modules/installed");
     if fs::read_to_string(&installed).is_ok_and(|installed| installed == lock) {

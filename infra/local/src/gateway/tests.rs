@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use http::HeaderMap;
 use http::header::{
@@ -83,7 +86,7 @@ async fn ask_from(
     body: &[u8],
 ) -> (StatusCode, HeaderMap, Value) {
     let body = Full::new(Bytes::copy_from_slice(body));
-    let answer = gateway.answer(request.body(body).unwrap(), peer).await;
+    let answer = gateway.answer(request.body(body).unwrap(), peer).await.unwrap();
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
@@ -250,7 +253,8 @@ async fn a_response_keeps_its_status_headers_and_bytes() {
             .unwrap()
     };
     let gateway = gateway(vec![route(Method::GET, "/", handler(response))]);
-    let answer = gateway.answer(request("GET", "/").body(Full::<Bytes>::default()).unwrap(), LOOPBACK).await;
+    let answer =
+        gateway.answer(request("GET", "/").body(Full::<Bytes>::default()).unwrap(), LOOPBACK).await.unwrap();
     assert_eq!(answer.status(), StatusCode::CONFLICT);
     assert_eq!(answer.headers()["retry-after"], "3");
     assert_eq!(answer.headers()[CONTENT_TYPE], "text/plain;charset=UTF-8");
@@ -261,10 +265,18 @@ async fn a_response_keeps_its_status_headers_and_bytes() {
 }
 
 async fn run(routes: Vec<(Route, Handler)>) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
+    run_with(Faults::default(), routes).await
+}
+
+async fn run_with(
+    faults: Faults,
+    routes: Vec<(Route, Handler)>,
+) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
     let listening = listen(LOOPBACK.ip(), 0).await.unwrap();
     let address = listening.url().strip_prefix("http://").unwrap().parse().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(gateway(routes).serve(listening, async {
+    let gateway = gateway(routes).with_faults(Arc::new(faults));
+    let serving = tokio::spawn(gateway.serve(listening, async {
         let _ = stopped.await;
     }));
     (address, stop, serving)
@@ -332,4 +344,106 @@ async fn requests_under_way_finish_at_shutdown() {
     assert!(rest_of(stream).await.ends_with("done"));
     serving.await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// Answers how often it was executed.
+fn counted() -> (Arc<AtomicU32>, Handler) {
+    let executed = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&executed);
+    let answer = move |_| {
+        let count = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { Response::new(format!("execution {count:06}").into()) }
+    };
+    (executed, handler(answer))
+}
+
+/// Sends a request on a connection of its own, and returns all that arrives.
+async fn arriving(address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    rest_of(stream).await
+}
+
+#[tokio::test]
+async fn each_fault_is_what_a_client_sees_of_it() {
+    let (executed, handler) = counted();
+    let (address, _stop, _serving) =
+        run_with(Faults::new(Some(3)), vec![route(Method::GET, "/", handler)]).await;
+    let (expected, mut seen) = (Faults::new(Some(3)), BTreeMap::new());
+    for _ in 0..150 {
+        let before = executed.load(Ordering::SeqCst);
+        let began = Instant::now();
+        let text = arriving(address, LAST_REQUEST).await;
+        let count = executed.load(Ordering::SeqCst) - before;
+        let (first, second) =
+            (format!("\r\n\r\nexecution {:06}", before + 1), format!("\r\n\r\nexecution {:06}", before + 2));
+        let is_whole = text.starts_with("HTTP/1.1 200 OK") && text.ends_with(&first);
+        let fault = expected.next("GET /");
+        let is_right = match fault.map(|fault| fault.kind) {
+            None => count == 1 && is_whole,
+            Some(Kind::Delayed) => {
+                count == 1 && is_whole && began.elapsed() >= fault.unwrap().half_delay() * 2
+            }
+            Some(Kind::RequestLost) => count == 0 && text.is_empty(),
+            Some(Kind::ResponseLost) => count == 1 && text.is_empty(),
+            Some(Kind::ResponseCut) => {
+                count == 1 && text.contains("content-length: 16\r\n") && text.ends_with("\r\n\r\nexecutio")
+            }
+            Some(Kind::Repeated) => {
+                count == 2 && text.ends_with(if fault.unwrap().answers_first() { &first } else { &second })
+            }
+            Some(Kind::TooManyRequests) => count == 0 && is_refusal(&text, "429 Too Many Requests"),
+            Some(Kind::Unavailable) => count == 0 && is_refusal(&text, "503 Service Unavailable"),
+        };
+        assert!(is_right, "{fault:?}, executed {count} times: {text}");
+        *seen.entry(fault.map(|fault| fault.kind)).or_insert(0) += 1;
+    }
+    assert_eq!(seen.len(), 8, "{seen:?}");
+}
+
+fn is_refusal(text: &str, status: &str) -> bool {
+    let (_, message) = status.split_once(' ').unwrap();
+    let has_pause = ["0", "1"].iter().any(|secs| text.contains(&format!("retry-after: {secs}\r\n")));
+    text.starts_with(&format!("HTTP/1.1 {status}\r\n"))
+        && has_pause
+        && text.ends_with(&format!("\r\n\r\n{}", message_of(message)))
+}
+
+fn message_of(text: &str) -> String {
+    message(text).to_string()
+}
+
+#[tokio::test]
+async fn only_requests_of_the_templates_routes_have_faults() {
+    let gateway =
+        gateway(vec![route(Method::POST, "/", echo("root"))]).with_faults(Arc::new(Faults::new(Some(1))));
+    let preflight = || {
+        request("OPTIONS", "/")
+            .header(ORIGIN, "https://play.example")
+            .header(ACCESS_CONTROL_REQUEST_METHOD, "POST")
+    };
+    for _ in 0..100 {
+        assert_eq!(ask(&gateway, preflight(), b"").await.0, StatusCode::NO_CONTENT);
+        assert_eq!(ask(&gateway, request("POST", "/_local/tokens"), b"x").await.0, StatusCode::OK);
+        assert_eq!(ask(&gateway, request("POST", "/unknown"), b"").await.0, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(gateway.faults.shown()["requests"], json!({}));
+}
+
+/// What arrives, without what differs between any two responses.
+fn without_varying(text: &str) -> String {
+    let is_kept = |line: &&str| !["date: ", "apigw-requestid: "].iter().any(|name| line.starts_with(name));
+    text.split_inclusive("\r\n").filter(is_kept).collect()
+}
+
+#[tokio::test]
+async fn without_a_seed_each_byte_is_as_without_faults() {
+    let text = "HTTP/1.1 200 OK\r\ncontent-type: text/plain;charset=UTF-8\r\nconnection: close\r\n\
+                content-length: 16\r\n\r\nexecution ";
+    let (_, handler) = counted();
+    let (address, _stop, _serving) = run(vec![route(Method::GET, "/", handler)]).await;
+    for count in 1..=50 {
+        let arrived = arriving(address, LAST_REQUEST).await;
+        assert_eq!(without_varying(&arrived), format!("{text}{count:06}"));
+    }
 }
