@@ -27,3 +27,14 @@ run("npm", "install", "--no-audit", "--no-fund", "--offline", `./${filename}`);
 assert.equal(run("ls", "node_modules").trim(), "muster-client");
 const program = 'import { Muster, MusterError, Seat } from "muster-client"; import { GameServer } from "muster-client/server"; console.log(Muster.name, MusterError.name, Seat.name, GameServer.name)';
 assert.equal(run("node", "--input-type=module", "--eval", program).trim(), "Muster MusterError Seat GameServer");
+
+// Its types need no others for players, and take the sockets of `ws` for game servers.
+const tsc = (where, ...given) => execFileSync(join(process.cwd(), "node_modules/.bin/tsc"), ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", ...given], { cwd: where, stdio: "inherit" });
+writeFileSync(join(folder, "player.mts"), `import { Muster, type Seat } from "muster-client";
+const seat: Seat = await new Muster({ url: "", token: "" }).find({ game_modes: ["duel"] });
+// @ts-expect-error A find names its modes.
+void new Muster({ url: "" }).find({}).then(() => seat.party[0]?.leave({ deadline: 1 }));
+`);
+tsc(folder, "--lib", "es2022,dom", "player.mts");
+tsc(process.cwd(), "--types", "node", "test/server.mts");
+console.log("types fit");

@@ -1,10 +1,25 @@
-import type { WebSocket } from "ws";
 import { MusterError } from "../error.js";
 import type { Lobby, Player } from "./lobby.js";
 
+/** A `WebSocket` of the package `ws`, whose types need not be installed. */
+export interface SocketLike {
+  readonly readyState: number;
+  on(event: "message", listener: (data: Buffer, isBinary: boolean) => void): unknown;
+  on(event: "close", listener: (code: number) => void): unknown;
+  on(event: "error" | "pong", listener: () => void): unknown;
+  once(event: "message", listener: (data: Buffer) => void): unknown;
+  once(event: "close", listener: () => void): unknown;
+  send(data: string | Uint8Array): void;
+  close(code?: number, reason?: string): void;
+  pause(): void;
+  resume(): void;
+  ping(): void;
+  terminate(): void;
+}
+
 /** A `WebSocketServer` of the package `ws`. */
 export interface WebSocketServerLike {
-  on(event: "connection", listener: (socket: WebSocket) => void): unknown;
+  on(event: "connection", listener: (socket: SocketLike) => void): unknown;
 }
 
 /** What a game does with the players of one lobby. */
@@ -58,16 +73,18 @@ const GREETING_BYTES_MAX = 4_096;
 const REFUSED = 4_403;
 const REPLACED = 4_409;
 const TRY_AGAIN = 1_013;
+/** `readyState` of a WebSocket that is open. */
+const OPEN = 1;
 const LEFT = [1_000, 1_005];
 
 /** A player of a lobby, the same object over reconnections. */
 export class ConnectedPlayer {
   #player: Player;
-  #socket: WebSocket | undefined;
+  #socket: SocketLike | undefined;
   /** Runs out when the player does not come back. */
   #waiting: NodeJS.Timeout | undefined;
 
-  constructor(player: Player, socket: WebSocket) {
+  constructor(player: Player, socket: SocketLike) {
     this.#player = player;
     this.#socket = socket;
   }
@@ -104,7 +121,7 @@ export class ConnectedPlayer {
   }
 
   /** Takes over the connection of a player who came back. */
-  replace(player: Player, socket: WebSocket): void {
+  replace(player: Player, socket: SocketLike): void {
     clearTimeout(this.#waiting);
     const older = this.#socket;
     this.#player = player;
@@ -113,7 +130,7 @@ export class ConnectedPlayer {
   }
 
   /** Whether this was the player's connection, which is lost now. */
-  lose(socket: WebSocket): boolean {
+  lose(socket: SocketLike): boolean {
     if (this.#socket !== socket) return false;
     this.#socket = undefined;
     return true;
@@ -150,7 +167,7 @@ export function attach(
     }
   });
 
-  const closed = (room: Room, member: ConnectedPlayer, socket: WebSocket, code: number) => {
+  const closed = (room: Room, member: ConnectedPlayer, socket: SocketLike, code: number) => {
     if (!member.lose(socket)) return;
     const { handler, players } = room;
     const leave = () => {
@@ -172,7 +189,7 @@ export function attach(
     return room;
   };
 
-  const admitted = (player: Player, socket: WebSocket) => {
+  const admitted = (player: Player, socket: SocketLike) => {
     const { lobby } = player;
     const room = rooms.get(lobby) ?? opened(lobby);
     const known = room.players.get(player.playerId);
@@ -185,7 +202,7 @@ export function attach(
     if (known) room.handler.back?.(member);
     else room.handler.joined?.(member);
     socket.resume();
-    if (socket.readyState !== socket.OPEN) closed(room, member, socket, 1_006);
+    if (socket.readyState !== OPEN) closed(room, member, socket, 1_006);
   };
 
   sockets.on("connection", (socket) => {
@@ -223,7 +240,7 @@ function greeting(data: Buffer): { lobbyId: string; token: string } | undefined 
 }
 
 /** Ends a connection whose other end is gone without a word. */
-function ping(socket: WebSocket, seconds: number): void {
+function ping(socket: SocketLike, seconds: number): void {
   let isAlive = true;
   socket.on("pong", () => { isAlive = true; });
   const timer = setInterval(() => {
