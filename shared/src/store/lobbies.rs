@@ -623,25 +623,11 @@ pub(super) fn leave(
     let (write, tokens) = as_seen(write, seen, seat);
     let has_tokens = seen.is_some_and(|lobby| lobby.generations_of(seat).is_some());
     let gone = if has_tokens { ", #generations.#seat" } else { "" };
-    let (vacate, later) = vacate(seen, now);
-    let write = write
-        .change(format!("SET #taken = #taken - :one, {vacate}{show} REMOVE {held}{gone}"))
+    write
+        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}{gone}"))
         .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight} AND {tokens}"))
-        .with(":now", later.map(|_| number(now)))
-        .with(":start_limit", number(now.before(STARTING_MAX)));
-    later.into_iter().fold(write, Write::also_when)
-}
-
-/// The assignment that notes in the lobby as `seen` that a seat is given up at `now`, and its condition, if
-/// it has one. The time never goes back: after a late write of an earlier leave, a late copy of a find's
-/// write could take a seat again that was given up (I7).
-pub(super) fn vacate(seen: Option<&Lobby>, now: Timestamp) -> (&'static str, Option<&'static str>) {
-    if seen.and_then(|lobby| lobby.vacated_at).is_some_and(|vacated_at| vacated_at >= now) {
-        // Of many who leave at the same time, each is refused once at most.
-        ("#vacated_at = #vacated_at + :one", None)
-    } else {
-        ("#vacated_at = :now", Some("(attribute_not_exists(#vacated_at) OR #vacated_at < :now)"))
-    }
+        .with(":now", number(now))
+        .with(":start_limit", number(now.before(STARTING_MAX)))
 }
 
 /// The assignments for the other seats of a party.

@@ -1,11 +1,11 @@
 //! A lobby's transitions, each one conditional write; [`Lobby::check`] judges what a refused one shows.
 //!
 //! A write that the network repeats late changes nothing. Closing, reopening and both changes of publicity
-//! carry their time (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), which never
-//! goes back, and no write from before that takes a seat. A server that gives up its lease records that on
-//! its lobbies (`freed_at`), so an earlier heartbeat gives them no lease again. A connect names its write, so
-//! a retry by the SDK is no second connect (I7). What is done with a seat's tokens depends on their
-//! generations as they were seen, which never come back.
+//! carry their time (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), and no write
+//! from before that takes a seat. A server that gives up its lease records that on its lobbies (`freed_at`),
+//! so an earlier heartbeat gives them no lease again. A connect names its write, so a retry by the SDK is no
+//! second connect (I7). What is done with a seat's tokens depends on their generations as they were seen,
+//! which never come back.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
     store::{
         client::Store,
         items::{number, text},
-        lobbies::{ALIVE, as_seen, leave, vacate},
+        lobbies::{ALIVE, as_seen, leave},
         writes::Write,
     },
 };
@@ -358,10 +358,8 @@ pub(super) fn keep(write: Write, lobby: &Lobby, kept: &[(&SeatId, Timestamp)], n
     } else {
         (Vec::new(), "(attribute_not_exists(#joinable_from) OR #joinable_from <= :lapse)")
     };
-    let (vacate, later) = vacate(Some(lobby), now);
-    let mut conditions: Vec<_> =
-        ["#stage = :ready", sight].into_iter().chain(later).map(ToOwned::to_owned).collect();
-    set.push(vacate.to_owned());
+    let mut conditions = vec!["#stage = :ready".to_owned(), sight.to_owned()];
+    set.push("#vacated_at = :now".to_owned());
     let mut write = write.with(":now", number(now)).with(":lapse", number(lapse));
     if lobby.generations.is_none() {
         let tokens = kept.iter().map(|(seat, _)| (seat.to_string(), first_token()));
@@ -408,16 +406,14 @@ fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
         };
         AttributeValue::M(seats.map(entry).collect())
     };
-    let (vacate, later) = vacate(seen, now);
-    let write = write
-        .change(format!("SET #stage = :ready, #reserved = :renewed, {vacate}{hide}"))
+    write
+        .change(format!("SET #stage = :ready, #reserved = :renewed, #vacated_at = :now{hide}"))
         .when(format!("#stage = :starting AND #reserved = :reserved AND #created_at > :start_limit{sight}"))
         .with(":reserved", seats(None))
         .with(":renewed", seats(Some(restarted)))
-        .with(":now", later.map(|_| number(now)))
+        .with(":now", number(now))
         .with(":start_limit", number(now.before(STARTING_MAX)))
-        .with(":anew", is_full.then(|| number(restarted)));
-    later.into_iter().fold(write, Write::also_when)
+        .with(":anew", is_full.then(|| number(restarted)))
 }
 
 /// Makes `write` change who finds a lobby if `condition` holds. Unlike other transitions, these may

@@ -202,8 +202,6 @@ pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND 
                            AND (attribute_not_exists(#freed_at) OR #freed_at < :heartbeat_at)))";
 /// No player has left since the write was sent: its own player may have been the one.
 pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)";
-/// No player has left at the time of a leave or later: the time does not go back.
-pub const LATER: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at < :now)";
 /// That a lobby is of the start that speaks of it.
 pub const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
 /// That a server has no place.
@@ -267,7 +265,6 @@ pub fn all() -> Vec<Condition> {
                     "attribute_exists(#joinable_from)",
                     "attribute_not_exists(#joinable_from)",
                     "attribute_not_exists(#keep_secs)",
-                    LATER,
                 ],
                 &TOKENS,
             ],
@@ -284,7 +281,6 @@ pub fn all() -> Vec<Condition> {
                 "attribute_not_exists(#generations)",
                 "attribute_not_exists(#generations.#kept)",
                 "#generations.#kept = :kept_tokens",
-                LATER,
             ]],
         ),
         (
@@ -306,7 +302,6 @@ pub fn all() -> Vec<Condition> {
                 "#reserved = :reserved",
                 "#created_at > :start_limit",
                 "attribute_exists(#joinable_from)",
-                LATER,
             ]],
         ),
         (

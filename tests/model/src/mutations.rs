@@ -6,9 +6,7 @@
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};
 
-use crate::conditions::{
-    CLAIM, Condition, LATER, LATEST, NO_PLACE, OF_START, TAGGED, Table, UNVACATED, Write,
-};
+use crate::conditions::{CLAIM, Condition, LATEST, NO_PLACE, OF_START, TAGGED, Table, UNVACATED, Write};
 
 /// Why nothing fails without a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +31,6 @@ pub struct Found {
 /// Conditions that the model does not evaluate, and why.
 pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, UNVACATED, LATE),
-    (Write::Leave, LATER, LATE),
-    (Write::Keep, LATER, LATE),
-    (Write::Ready, LATER, LATE),
     (Write::TakeFreeSeat, TAGGED, TAGS),
     (Write::TakeParty, TAGGED, TAGS),
     (Write::TakeOverSeat, TAGGED, TAGS),

@@ -469,7 +469,7 @@ impl Store<'_> {
                 self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.stage = Stage::Ready;
                     lobby.reserved = reserved.map(|until| if until > 0 { anew } else { 0 });
-                    lobby.vacated_at = lobby.vacated_at.max(now);
+                    lobby.vacated_at = now;
                     if is_full {
                         lobby.joinable_from = anew;
                     }
@@ -565,7 +565,7 @@ impl Store<'_> {
                 }
                 self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.taken = lobby.taken.wrapping_sub(1);
-                    lobby.vacated_at = lobby.vacated_at.max(now);
+                    lobby.vacated_at = now;
                     if !is_hidden {
                         lobby.joinable_from = lobby.created_at;
                     }
@@ -905,8 +905,7 @@ impl Store<'_> {
             if is_early {
                 lobby.joinable_from = until;
             }
-            (lobby.reserved[seat], lobby.connected[seat]) = (until, 0);
-            lobby.vacated_at = lobby.vacated_at.max(now);
+            (lobby.reserved[seat], lobby.connected[seat], lobby.vacated_at) = (until, 0, now);
             state.history.kept(at, seat, token, until)
         })
     }

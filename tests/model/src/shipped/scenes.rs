@@ -618,8 +618,6 @@ impl Dice {
         sent: Sent,
         transition: lifecycle::Transition,
     ) -> Option<Scene> {
-        // The condition on the time of a leave is left out.
-        let lobby = Lobby { vacated_at: lobby.vacated_at.min(self.now - 1), ..lobby };
         let now = mapping::time(self.now);
         let send = any(move |store| async move {
             store.make_transition(&mapping::lobby_id(at), &transition, now).await
@@ -631,14 +629,8 @@ impl Dice {
         matches!(seen.stage, Stage::Starting | Stage::Ready) && !seen.is_overdue(&self.rules, self.now)
     }
 
-    /// A lobby that nobody left since.
-    fn lobby_before(&mut self) -> Lobby {
-        let lobby = self.lobby();
-        Lobby { vacated_at: lobby.vacated_at.min(self.now - 1), ..lobby }
-    }
-
     fn ready(&mut self, is_full: bool) -> Option<Scene> {
-        let (at, now, seen) = (self.below(LOBBIES), self.now, self.lobby_before());
+        let (at, now, seen) = (self.below(LOBBIES), self.now, self.lobby());
         let seems_full = seen.joinable_from > 0 && seen.taken >= self.rules.max_players;
         if seen.stage != Stage::Starting || !self.is_alive(&seen) || seems_full != is_full {
             return None;
@@ -752,7 +744,6 @@ impl Dice {
         if until == 0 {
             return None;
         }
-        seen.vacated_at = seen.vacated_at.min(now - 1);
         let (is_early, seat_seen) = (seen.joinable_from > until, SeenSeat::of(&seen, seat));
         let sent = Sent::Keep { lobby: at, seat, token, until, is_early, seen: seat_seen, now };
         let transition = lifecycle::Transition::Disconnect(shown(seat, token), None);
@@ -798,7 +789,7 @@ impl Dice {
     }
 
     fn leave(&mut self, is_reserved: bool, is_hidden: bool) -> Option<Scene> {
-        let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby_before());
+        let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby());
         let transition = lifecycle::Transition::Leave(mapping::seat_id(seat));
         let how = Left::Anyhow;
         if !is_reserved && !is_hidden {

@@ -73,12 +73,8 @@ impl Model {
         }
         let added = self.added.entry((id.clone(), seat.to_owned())).or_default();
         *added += 1;
-        let is_again = *added > 1;
-        if is_again && before.is_some_and(|before| before.holds(seat)) {
+        if *added > 1 && before.is_some_and(|before| before.holds(seat)) {
             self.fail("I5", format!("seat {seat} of lobby {id} was taken twice"));
-        }
-        if is_again && until > time {
-            self.fail("I7", format!("seat {seat} of lobby {id} was given up, and is taken again"));
         }
         let taken = (id.clone(), seat.to_owned());
         if self.operations[operation].answered_at.is_some() {
