@@ -23,6 +23,7 @@ mod history;
 mod load;
 mod lobby;
 mod lookup;
+mod mistakes;
 mod namespace;
 mod operator;
 mod own_game;
