@@ -23,6 +23,7 @@ mod metrics;
 mod model;
 mod parties;
 mod process;
+mod quickstart;
 mod refusals;
 mod runtime;
 mod screening;

@@ -57,8 +57,8 @@ struct Arguments {
     /// Folder that keeps the data; without it, all data is gone at the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// A file of `muster game export`: start with this game in place of the demo game, and apply the file
-    /// again whenever it changes.
+    /// A version file, or one of `muster game export`: start with this game in place of the demo game, and
+    /// apply the file again whenever it changes.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Lose, cut, delay, repeat and refuse requests of clients by this seed, to test a client of yours.

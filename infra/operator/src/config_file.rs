@@ -1,25 +1,28 @@
 //! Files with a version's configuration, and the places of their errors.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     fs,
     io::{self, ErrorKind, Read as _},
     path::{Path, PathBuf},
 };
 
-use saphyr::{LoadableYamlNode as _, MarkedYaml};
 use shared::{
-    base::{
-        json::for_people,
-        record::{Strict, UnknownField},
-    },
     models::{
+        game::Region,
+        ids::RegionId,
+        token::TokenKind,
         version::VersionConfig,
         violations::{Violation, Violations},
     },
+    rules::version_config,
 };
 
-use crate::error::{CommandError, Problem};
+use crate::{
+    error::{CommandError, Problem},
+    mistakes::{self, line},
+};
 
 /// The longest file of a configuration that is read, in bytes. A version may have 400 KB.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
@@ -50,37 +53,58 @@ pub(crate) struct ConfigFile {
 /// Reads a configuration.
 ///
 /// # Errors
-/// [`CommandError::UnreadableFile`]; [`CommandError::InvalidFile`], which names path, line and column.
+/// [`CommandError::UnreadableFile`]; [`CommandError::OtherFile`]; [`CommandError::BrokenRules`], with all
+/// mistakes of the file and their lines.
 pub(crate) fn read(source: &ConfigSource) -> Result<ConfigFile, CommandError> {
     let (path, text) = match source {
         ConfigSource::File(path) => (path.clone(), text_of(path, CONFIG_BYTES_MAX)?),
         ConfigSource::Text(text) => (PathBuf::from("the text"), text.clone()),
     };
-    let invalid = |at: String, line: Option<usize>, problem: String| CommandError::InvalidFile {
+    of_text(path, text)
+}
+
+/// The configuration in the text of a file.
+///
+/// # Errors
+/// As [`read`], but for a file that cannot be read.
+pub(crate) fn of_text(path: PathBuf, text: String) -> Result<ConfigFile, CommandError> {
+    let other = |is: String| CommandError::OtherFile {
         path: path.clone(),
-        at,
-        line,
-        problem,
+        is,
+        wanted: "a version file, with `game_modes`",
     };
-    if is_game_file(&text) {
-        return Err(CommandError::OtherFile {
-            path,
-            is: "an exported game, which `muster game import` and the local stack's `--config` read",
-            wanted: "the configuration of a version",
-        });
+    match kind(&text) {
+        Kind::Game => {
+            let readers = "which `muster game import` and the local stack's `--config` read";
+            return Err(other(format!("an exported game, {readers}")));
+        }
+        Kind::Other(is) => return Err(other(is)),
+        Kind::Version | Kind::Unknown => {}
     }
-    let mut json = serde_json::Deserializer::from_str(&text);
-    let config: Strict<VersionConfig> = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        invalid(error.path().to_string(), Some(error.inner().line()), for_people(error.inner()))
-    })?;
-    json.end().map_err(|error| invalid(".".to_owned(), Some(error.line()), error.to_string()))?;
-    let config = config.known().map_err(|UnknownField(field)| {
-        let path: Vec<_> = field.split('.').map(ToOwned::to_owned).collect();
-        let line = line(&text, &path);
-        let at_line = line.map(|line| format!(" at line {line}")).unwrap_or_default();
-        invalid(field, line, format!("no configuration has this field{at_line}"))
-    })?;
-    Ok(ConfigFile { config, path, text })
+    let (config, mut problems) = mistakes::read::<VersionConfig>(&text);
+    match config {
+        Some(config) if problems.is_empty() => Ok(ConfigFile { config, path, text }),
+        config => {
+            if let Some(config) = config {
+                let broken = version_config::validate(&config, &named_regions(&config));
+                problems.extend(problems_of(broken, &text));
+            }
+            Err(CommandError::BrokenRules { path, problems })
+        }
+    }
+}
+
+/// The regions that modes name, at no place in particular.
+pub(crate) fn named_regions(config: &VersionConfig) -> BTreeMap<RegionId, Region> {
+    let named = config.game_modes.values().flat_map(|mode| mode.regions.iter().cloned());
+    let region = |region_id: RegionId| {
+        let display_name = region_id.to_string();
+        let provider_display_name = "Own".to_owned();
+        let region =
+            Region { display_name, provider_display_name, latitude: 0.0, longitude: 0.0, probe: None };
+        (region_id, region)
+    };
+    named.map(region).collect()
 }
 
 /// The text of a file of at most so many bytes. A device may have no end.
@@ -97,49 +121,54 @@ pub(crate) fn text_of(path: &Path, bytes_max: u64) -> Result<String, CommandErro
     read().map_err(|error| CommandError::UnreadableFile { path: path.to_owned(), error })
 }
 
-/// Whether a text is an exported game, by the field that only such a file has.
-fn is_game_file(text: &str) -> bool {
-    has_field(text, "muster_game")
+/// What a text is, as far as its fields show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An exported game.
+    Game,
+    /// The configuration of a version.
+    Version,
+    /// Something else, in words.
+    Other(String),
+    /// Perhaps either: it is broken.
+    Unknown,
 }
 
-/// Whether a text is the configuration of a version, as far as a field shows that no exported game has.
-pub(crate) fn is_config_file(text: &str) -> bool {
-    has_field(text, "game_modes") && !is_game_file(text)
-}
+/// How many fields of a file of another kind a message names.
+const FIELDS_SHOWN: usize = 3;
 
-fn has_field(text: &str, name: &str) -> bool {
-    serde_json::from_str::<serde_json::Map<_, _>>(text).is_ok_and(|fields| fields.contains_key(name))
+/// The kind of a file's text.
+pub(crate) fn kind(text: &str) -> Kind {
+    if TokenKind::split(text.trim()).is_some() {
+        return Kind::Other("a token".to_owned());
+    }
+    let Ok(fields) = serde_json::from_str::<serde_json::Map<_, _>>(text) else { return Kind::Unknown };
+    let has = |name: &&str| fields.contains_key(*name);
+    if ["muster_game", "versions", "namespaces"].iter().any(&has) {
+        return Kind::Game;
+    }
+    if has(&"game_modes") {
+        return Kind::Version;
+    }
+    let names: Vec<_> = fields.keys().take(FIELDS_SHOWN).map(|name| format!("`{name}`")).collect();
+    if names.is_empty() {
+        Kind::Unknown
+    } else {
+        Kind::Other(format!("JSON of something else, with {}", names.join(", ")))
+    }
 }
 
 impl ConfigFile {
     /// The error of a file with `violations`.
     pub fn broken(&self, violations: Violations) -> CommandError {
-        let problem =
-            |broken: Violation| Problem { line: line(&self.text, &broken.path), at: broken.to_string() };
-        CommandError::BrokenRules {
-            path: self.path.clone(),
-            problems: violations.into_iter().map(problem).collect(),
-        }
+        CommandError::BrokenRules { path: self.path.clone(), problems: problems_of(violations, &self.text) }
     }
 }
 
-/// The line of the JSON `text` where the value at `path` begins, or the deepest value on the way to it. The
-/// entries of a list go by their number, from 0 on. JSON is YAML.
-pub(crate) fn line(text: &str, path: &[String]) -> Option<usize> {
-    let documents = MarkedYaml::load_from_str(text).ok()?;
-    let mut node = documents.first()?;
-    for name in path {
-        let value = match (node.data.as_mapping(), node.data.as_sequence()) {
-            (Some(fields), _) => {
-                fields.iter().find(|(key, _)| key.data.as_str() == Some(name)).map(|(_, value)| value)
-            }
-            (None, Some(entries)) => name.parse().ok().and_then(|number: usize| entries.get(number)),
-            (None, None) => None,
-        };
-        let Some(value) = value else { break };
-        node = value;
-    }
-    Some(node.span.start.line())
+/// Violations with the lines of a text.
+fn problems_of(violations: Violations, text: &str) -> Vec<Problem> {
+    let problem = |broken: Violation| Problem { line: line(text, &broken.path), at: broken.to_string() };
+    violations.into_iter().map(problem).collect()
 }
 
 #[cfg(test)]
@@ -147,20 +176,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_its_line() {
-        let text = "{\n  \"game_modes\": {\n    \"a\": { \"regions\": [\"fra\"],\n      \"max_players\":\n 900 }\n  }\n}";
-        let path = |text: &str| text.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
-        for (at, expected) in [
-            ("game_modes/too-few", 2),
-            ("game_modes/a/regions/not-found", 3),
-            ("game_modes/a/max_players/too-high", 5),
+    fn a_file_of_another_kind_is_named() {
+        let token = format!("pub_{}\n", "eyJhbGciOi.J9-_".repeat(4));
+        for (text, expected) in [
+            (r#"{"game_modes": {}}"#, Kind::Version),
+            (r#"{"muster_game": 1}"#, Kind::Game),
+            (r#"{"namespaces": [], "game_modes": {}}"#, Kind::Game),
+            (&token, Kind::Other("a token".to_owned())),
+            (
+                r#"{"name": "mine", "version": "1", "a": 1, "b": 2}"#,
+                Kind::Other("JSON of something else, with `a`, `b`, `name`".to_owned()),
+            ),
+            ("{}", Kind::Unknown),
+            ("{", Kind::Unknown),
+            ("[1]", Kind::Unknown),
         ] {
-            assert_eq!(line(text, &path(at)), Some(expected), "{at}");
-        }
-        assert_eq!(line("{", &path("a")), None);
-        let list = "[ { \"a\": 1 },\n { \"a\":\n 2 } ]";
-        for (at, expected) in [("0/a", 1), ("1/a/too-high", 3), ("1/b", 2), ("2", 1)] {
-            assert_eq!(line(list, &path(at)), Some(expected), "{at}");
+            assert_eq!(kind(text), expected, "{text}");
         }
     }
 }

@@ -110,10 +110,6 @@ fn refusal(error: CommandError) -> Refusal {
             let problem = |broken: error::Problem| Problem { line: broken.line, problem: broken.at };
             problems.into_iter().map(problem).collect()
         }
-        CommandError::InvalidFile { at, line, problem, .. } => {
-            let problem = if at == "." { problem } else { format!("{at}: {problem}") };
-            vec![Problem { line, problem }]
-        }
         _ => Vec::new(),
     };
     Refusal { message, problems }

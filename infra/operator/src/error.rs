@@ -21,39 +21,18 @@ pub enum CommandError {
         /// Why.
         error: std::io::Error,
     },
-    /// A file that is not a version configuration.
-    #[error("{} is no version configuration: at `{at}`: {problem}", path.display())]
-    InvalidFile {
-        /// The file.
-        path: PathBuf,
-        /// The place in it.
-        at: String,
-        /// Its line, where it is known.
-        line: Option<usize>,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// A file that is not an exported game.
-    #[error("{} is no exported game: at `{at}`: {problem}", path.display())]
-    InvalidGameFile {
-        /// The file.
-        path: PathBuf,
-        /// The place in it.
-        at: String,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// A file of the other kind: a version configuration in place of an exported game, or the reverse.
+    /// A file of another kind: a version file in place of an exported game or the reverse, a token, or JSON
+    /// of something else.
     #[error("{} is {is}; it must be {wanted}", path.display())]
     OtherFile {
         /// The file.
         path: PathBuf,
         /// Its kind, and the command that reads it.
-        is: &'static str,
+        is: String,
         /// The kind that is wanted.
         wanted: &'static str,
     },
-    /// A version configuration, or an exported game, that breaks rules.
+    /// A version file or an exported game with mistakes, all of which it lists.
     #[error("{} is not valid: {}", path.display(), listed(problems))]
     BrokenRules {
         /// The file.
@@ -121,10 +100,7 @@ impl CommandError {
                 (Status::NotFound, "FILE_NOT_FOUND")
             }
             Self::UnreadableFile { .. } => (Status::Usage, "FILE_UNREADABLE"),
-            Self::InvalidFile { .. }
-            | Self::InvalidGameFile { .. }
-            | Self::OtherFile { .. }
-            | Self::BrokenRules { .. } => (Status::Refused, "FILE_INVALID"),
+            Self::OtherFile { .. } | Self::BrokenRules { .. } => (Status::Refused, "FILE_INVALID"),
             Self::RepeatedRegion(_) => (Status::Usage, "USAGE"),
             Self::Unknown { .. } => (Status::NotFound, "NOT_FOUND"),
             Self::Refused(_) => (Status::Refused, "REFUSED"),

@@ -11,17 +11,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use shared::{
-    base::{
-        ambient::Ambient,
-        json::for_people,
-        record::{Strict, UnknownField},
-    },
+    base::ambient::Ambient,
     cloud::provision::{CreatedGame, NewGame, NewNamespace, add_version, create_game},
     models::{
         errors::Error,
         game::{Game, Region},
         ids::{RegionId, VersionId},
-        namespace::CdnAuthType,
+        namespace::{CdnAuthType, LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
         rights::{GameRight, NamespaceRight},
         version::VersionConfig,
         violations::{Violation, Violations},
@@ -32,12 +28,13 @@ use shared::{
         client::Store,
     },
 };
+use uuid::Uuid;
 
 use crate::{
-    config_file,
+    config_file::{self, Kind},
     deployment::Deployment,
     error::{CommandError, Problem},
-    lookup,
+    lookup, mistakes,
     report::{Report, Reported},
 };
 
@@ -49,7 +46,6 @@ const GAME_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A game.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct GameFile<C> {
     /// [`FORM`].
     muster_game: u32,
@@ -62,7 +58,6 @@ pub(crate) struct GameFile<C> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct VersionEntry<C> {
     /// Its identifier in this file; the import gives it another one.
     pub version_id: VersionId,
@@ -73,7 +68,6 @@ pub(crate) struct VersionEntry<C> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct NamespaceEntry {
     pub name_id: String,
     pub display_name: String,
@@ -83,6 +77,31 @@ pub(crate) struct NamespaceEntry {
     pub cdn_auth_type: CdnAuthType,
     pub enable_domain_public_auth: bool,
     pub domains: Vec<String>,
+}
+
+impl GameFile<VersionConfig> {
+    /// The game `my-game`, whose namespace `prod` runs a version, with the limits of a new one.
+    pub fn of_version(config: VersionConfig, regions: BTreeMap<RegionId, Region>) -> Self {
+        let version_id = VersionId::from(Uuid::nil());
+        let prod = NamespaceEntry {
+            name_id: "prod".to_owned(),
+            display_name: "Prod".to_owned(),
+            version_id: version_id.clone(),
+            lobby_count_max: LOBBY_COUNT_MAX_DEFAULT,
+            max_players_per_client: MAX_PLAYERS_PER_CLIENT_DEFAULT,
+            cdn_auth_type: CdnAuthType::None,
+            enable_domain_public_auth: false,
+            domains: Vec::new(),
+        };
+        Self {
+            muster_game: FORM,
+            name_id: "my-game".to_owned(),
+            display_name: "My game".to_owned(),
+            regions,
+            versions: vec![VersionEntry { version_id, display_name: "1".to_owned(), config }],
+            namespaces: vec![prod],
+        }
+    }
 }
 
 impl NamespaceEntry {
@@ -229,13 +248,33 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandError> {
 /// its namespaces.)
 ///
 /// # Errors
-/// [`CommandError::InvalidGameFile`], [`CommandError::BrokenRules`].
+/// [`CommandError::OtherFile`]; [`CommandError::BrokenRules`], with all mistakes of the file and their lines.
 pub(crate) fn checked(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandError> {
-    let file = parsed(path, text)?;
-    let problems = problems(&file);
-    if problems.is_empty() {
-        return Ok(file);
+    let other = |is: String| CommandError::OtherFile {
+        path: path.to_owned(),
+        is,
+        wanted: "an exported game, as `muster game export` prints it",
+    };
+    match config_file::kind(text) {
+        Kind::Version => {
+            let readers = "which `muster version create` and `muster game create --config` read";
+            return Err(other(format!("a version file, {readers}")));
+        }
+        Kind::Other(is) => return Err(other(is)),
+        Kind::Game | Kind::Unknown => {}
     }
+    let (file, mut found) = mistakes::read::<GameFile<VersionConfig>>(text);
+    if let Some(file) = &file {
+        found.extend(broken_rules(file, text));
+    }
+    match file {
+        Some(file) if found.is_empty() => Ok(file),
+        _ => Err(CommandError::BrokenRules { path: path.to_owned(), problems: found }),
+    }
+}
+
+/// The rules that a file breaks, with their lines.
+fn broken_rules(file: &GameFile<VersionConfig>, text: &str) -> Vec<Problem> {
     let line = |path: &[String]| {
         let number = |name: &str| file.namespaces.iter().position(|namespace| namespace.name_id == name);
         let mut parts = path.to_vec();
@@ -245,51 +284,19 @@ pub(crate) fn checked(path: &Path, text: &str) -> Result<GameFile<VersionConfig>
         {
             *name = number.to_string();
         }
-        config_file::line(text, &parts)
+        mistakes::line(text, &parts)
     };
     let problem = |broken: Violation| Problem { line: line(&broken.path), at: broken.to_string() };
-    let problems = problems.into_iter().map(problem).collect();
-    Err(CommandError::BrokenRules { path: path.to_owned(), problems })
-}
-
-fn parsed(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandError> {
-    if config_file::is_config_file(text) {
-        return Err(CommandError::OtherFile {
-            path: path.to_owned(),
-            is: "the configuration of a version, which `muster version create` and `muster game create --config` read",
-            wanted: "an exported game, as `muster game export` prints it",
-        });
-    }
-    let mut json = serde_json::Deserializer::from_str(text);
-    let invalid =
-        |at: String, problem: String| CommandError::InvalidGameFile { path: path.to_owned(), at, problem };
-    let file: GameFile<Strict<VersionConfig>> = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| invalid(error.path().to_string(), for_people(error.inner())))?;
-    json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
-    if file.muster_game != FORM {
-        let problem = format!("this command reads the form {FORM}; use the one that it was exported with");
-        return Err(invalid("muster_game".to_owned(), problem));
-    }
-    let versions = file.versions.into_iter().enumerate().map(|(number, version)| {
-        let VersionEntry { version_id, display_name, config } = version;
-        let config = config.known().map_err(|UnknownField(field)| {
-            let at = ["versions".to_owned(), number.to_string(), "config".to_owned()];
-            let at: Vec<_> = at.into_iter().chain(field.split('.').map(ToOwned::to_owned)).collect();
-            let at_line =
-                config_file::line(text, &at).map(|line| format!(" at line {line}")).unwrap_or_default();
-            let problem = format!("no configuration has this field{at_line}; a later release may");
-            invalid(format!("versions[{number}].config.{field}"), problem)
-        })?;
-        Ok(VersionEntry { version_id, display_name, config })
-    });
-    let versions = versions.collect::<Result<_, CommandError>>()?;
-    let GameFile { muster_game, name_id, display_name, regions, namespaces, .. } = file;
-    Ok(GameFile { muster_game, name_id, display_name, regions, versions, namespaces })
+    problems(file).into_iter().map(problem).collect()
 }
 
 /// The problems of a file.
 fn problems(file: &GameFile<VersionConfig>) -> Violations {
     let mut problems = Violations::default();
+    if file.muster_game != FORM {
+        problems
+            .add(&["muster_game", "not-known"], format!("{FORM}; use the command that it was exported with"));
+    }
     if file.versions.is_empty() {
         problems.add(&["versions", "missing"], "at least one");
     }

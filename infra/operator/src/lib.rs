@@ -25,6 +25,7 @@ mod interruption;
 mod load;
 mod lobby;
 mod lookup;
+mod mistakes;
 mod namespace;
 mod operator;
 mod own_game;

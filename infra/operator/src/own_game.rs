@@ -13,16 +13,20 @@ use shared::{
         version::{ListedVersion, Version, VersionConfig},
         version_secrets::VersionSecrets,
     },
-    rules::names::namespace_violations,
+    rules::{names::namespace_violations, version_config},
     store::{catalog::NameOutcome, client::Store, deployments::VersionOutcome},
 };
 
 use crate::{
+    config_file::{self, Kind},
     error::{CommandError, Problem},
     exchange::{self, GameFile, NamespaceEntry, VersionEntry},
 };
 
-/// A game in the file of an export, which follows every rule.
+/// What a file may be.
+const WANTED: &str = "a version file, with `game_modes`, or a game, as `muster game export` prints it";
+
+/// A game in the file of an export, or of a version, which follows every rule.
 #[derive(Debug)]
 pub struct OwnGame(GameFile<VersionConfig>);
 
@@ -46,18 +50,35 @@ impl OwnGame {
         exchange::text_of(path)
     }
 
-    /// The game in the `text` of a file, which has a namespace. Secrets, which are `null` in an export, must
-    /// be filled in.
+    /// The game in the `text` of a file, which has a namespace; for a version file a game that runs it.
+    /// Secrets, which are `null` in an export, must be filled in.
     ///
     /// # Errors
-    /// [`CommandError::InvalidGameFile`], [`CommandError::BrokenRules`], both with the place.
+    /// [`CommandError::OtherFile`]; [`CommandError::BrokenRules`], with all mistakes of the file.
     pub fn parse(path: &Path, text: &str) -> Result<Self, CommandError> {
-        let file = exchange::checked(path, text)?;
+        if config_file::kind(text) == Kind::Version {
+            return Self::of_version(path, text);
+        }
+        let file = exchange::checked(path, text).map_err(|error| match error {
+            CommandError::OtherFile { path, is, .. } => CommandError::OtherFile { path, is, wanted: WANTED },
+            error => error,
+        })?;
         if file.namespaces.is_empty() {
             let problems = vec![Problem { line: None, at: "namespaces/missing".to_owned() }];
             return Err(CommandError::BrokenRules { path: path.to_owned(), problems });
         }
         Ok(Self(file))
+    }
+
+    /// A game whose one namespace runs the version in a text, in the regions that its modes name.
+    fn of_version(path: &Path, text: &str) -> Result<Self, CommandError> {
+        let read = config_file::of_text(path.to_owned(), text.to_owned())?;
+        let regions = config_file::named_regions(&read.config);
+        let broken = version_config::validate(&read.config, &regions);
+        if !broken.is_empty() {
+            return Err(read.broken(broken));
+        }
+        Ok(Self(GameFile::of_version(read.config, regions)))
     }
 
     /// Its name in addresses.

@@ -284,15 +284,7 @@ async fn try_to_delete(deployment: &Deployment, game: &Game, version: &ListedVer
 /// Checks a file without a deployment, and accepts all regions.
 pub(crate) fn validate(file: &ConfigSource) -> Reported {
     let read = config_file::read(file)?;
-    let named = read.config.game_modes.values().flat_map(|mode| mode.regions.iter().cloned());
-    let any = Region {
-        display_name: String::new(),
-        provider_display_name: String::new(),
-        latitude: 0.0,
-        longitude: 0.0,
-        probe: None,
-    };
-    check(&read, &named.map(|region_id| (region_id, any.clone())).collect())?;
+    check(&read, &config_file::named_regions(&read.config))?;
     Ok(valid())
 }
 

@@ -210,7 +210,7 @@ async fn leave(operator: &Operator<'_>, folder: &TestFolder) {
     assert_eq!(outline(&again), outline(&first));
     fs::write(&file, "{\"muster_game\": 1}").unwrap();
     let broken = operator.refusal("game import", &[&file, "--name", "x"]).await;
-    assert!(broken.contains("no exported game"), "{broken}");
+    assert!(broken.contains("line 1: missing field `name_id`"), "{broken}");
 }
 
 /// Puts a text where a secret was.

@@ -120,20 +120,20 @@ async fn a_file_that_cannot_be_read_or_used_is_named_with_the_place_in_it() {
     assert!(unreadable.starts_with(&format!("cannot read {missing}: ")), "{unreadable}");
 
     for (text, place) in [
-        ("{", "?`: EOF while parsing an object at line 1 column 1"),
+        ("{", "no JSON: EOF while parsing an object at line 1 column 1"),
         (
             r#"{"game_modes": {"arena": {"regions": ["fra"], "max_players": "8"}}}"#,
-            "game_modes.arena.max_players",
+            "game_modes/arena/max_players: ",
         ),
         (
             r#"{"game_modes": {"arena": {"regions": ["fra"], "max_player": 8}}}"#,
-            "game_modes.arena.max_player",
+            "game_modes/arena/max_player: ",
         ),
         (r#"{"game_modes": {"a b": {"regions": ["fra"]}}}"#, "game_modes"),
     ] {
         let path = config(&folder, text);
         let invalid = refusal_of(&path).await;
-        let wanted = format!("{path} is no version configuration: at `{place}");
+        let wanted = format!("{path} is not valid: line 1: {place}");
         assert!(invalid.starts_with(&wanted), "{text}: {invalid}");
     }
     for (text, places) in [
@@ -163,7 +163,7 @@ async fn text_after_the_configuration_is_refused() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
     let path = config(&folder, &format!("{MODES} {{"));
     let message = refusal(&[&["my-game", "--config", &path, &local.option], &REGIONS[..]].concat()).await;
-    assert!(message.starts_with(&format!("{path} is no version configuration: ")), "{message}");
+    assert!(message.starts_with(&format!("{path} is not valid: line 1: no JSON: ")), "{message}");
 }
 
 #[tokio::test]

@@ -130,6 +130,36 @@ async fn a_restart_with_data_keeps_the_game_and_applies_what_changed() {
 }
 
 #[tokio::test]
+async fn the_game_of_the_page_runs_as_it_stands_there() {
+    let page = fs::read_to_string(crate::artefacts::workspace().join("infra/docs/local.md")).unwrap();
+    let (_, block) = page.split_once("```json\n").unwrap();
+    let (game, _) = block.split_once("```").unwrap();
+    let folder = TestFolder::new();
+    let path = folder.path("game.json");
+    fs::write(&path, game).unwrap();
+    let mut local = Local::start(&["--config", &path]).await;
+    assert_eq!(local.run_printed().await.1.len(), 3);
+}
+
+#[tokio::test]
+async fn a_version_file_is_a_game_with_one_namespace() {
+    let folder = TestFolder::new();
+    let path = folder.path("version.json");
+    let version = |players: u32| json!({ "game_modes": { "raid": { "regions": ["home", "away"], "max_players": players } } });
+    write(&path, &version(4));
+    let mut local = Local::start(&["--config", &path]).await;
+    let (text, answers) = local.run_printed().await;
+    assert_eq!(answers.len(), 3, "{text}");
+    let demo = local.demo().await;
+    assert_eq!(demo["game_modes"], json!(["raid"]));
+    let arguments = ["namespace", "show", "my-game/prod", local.option.as_str()];
+    let shown = Program::run("muster", &arguments, &BTreeMap::new()).await;
+    assert!(shown.status.success(), "{shown:?}");
+    write(&path, &version(2));
+    local.program.logged("prod runs version 1-2").await.unwrap();
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_used_is_refused_at_the_start() {
     let folder = TestFolder::new();
     let path = folder.path("game.json");
@@ -144,12 +174,30 @@ async fn a_file_that_cannot_be_used_is_refused_at_the_start() {
     unknown["versions"][0]["config"]["game_mods"] = json!({});
     let mut bare = file(&modes(&["raid"]));
     bare["namespaces"] = json!([]);
+    // Every mistake at once: a wrong type, an unknown field, a broken rule.
+    let mut wrong = file(&modes(&["raid", "siege"]));
+    let config = &mut wrong["versions"][0]["config"]["game_modes"];
+    config["raid"]["max_players"] = json!("4");
+    config["raid"]["size"] = json!(4);
+    config["siege"]["max_players"] = json!(0);
+    wrong["namespaces"][0]["limit"] = json!(1);
     for (text, expected) in [
+        (wrong.to_string(), "game_modes/raid/max_players: a whole number"),
+        (wrong.to_string(), "game_modes/raid/size: there is no such field"),
+        (wrong.to_string(), "game_modes/siege/max_players/too-low"),
+        (wrong.to_string(), "namespaces/0/limit: there is no such field"),
+        (r#"{"game_modes": {"raid": {"regions": [], "size": 4}}}"#.to_owned(), "raid/size: there is no"),
+        (r#"{"game_modes": {"raid": {"regions": [], "size": 4}}}"#.to_owned(), "raid/regions/too-few"),
+        (
+            r#"{"name": "game", "version": "1.0.0"}"#.to_owned(),
+            "JSON of something else, with `name`, `version`",
+        ),
+        (format!("pub_{}", "eyJhbGciOi.J9-_".repeat(4)), "is a token; it must be a version file"),
         (bare.to_string(), "namespaces/missing"),
-        ("{".to_owned(), "at line 1 column 1"),
+        ("{".to_owned(), "no JSON: EOF while parsing an object at line 1 column 1"),
         (file(&json!({})).to_string(), "line 1: versions/0/config/game_modes/too-few"),
         (blank.to_string(), "versions/0/config/captcha/turnstile/secret_key/missing"),
-        (format!("{unknown:#}"), "versions[0].config.game_mods"),
+        (format!("{unknown:#}"), "versions/0/config/game_mods: there is no such field"),
     ] {
         fs::write(&path, text).unwrap();
         let message = refusal(&arguments).await;

@@ -296,7 +296,7 @@ async fn what_a_later_release_stored_is_worked_with_and_kept() {
     )
     .await;
     assert!(!refused.status.success());
-    let reason = format!("at `versions[0].config.{LATER}`");
+    let reason = format!("versions/0/config/{LATER}: there is no such field");
     assert!(refused.stderr.contains(&reason), "{}", refused.stderr);
 
     let tables = Tables::of(&local).await;
