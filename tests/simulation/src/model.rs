@@ -214,6 +214,8 @@ pub(crate) struct Model {
     given: BTreeMap<(String, String), Option<clients::Holder>>,
     /// Who was removed from which lobby, when that was, and until when they are kept out.
     kept_out: BTreeMap<(clients::Holder, String), (u64, u64)>,
+    /// Who held the seats of lobbies that players were removed from.
+    removed: BTreeMap<(String, String), clients::Holder>,
     /// Seats taken by writes that arrived late, each with its lobby: they belong to no player if the
     /// operation took another seat.
     late: BTreeSet<(String, String)>,
@@ -289,7 +291,10 @@ impl Model {
                     self.check_start_of_server(change);
                     self.check_server(change);
                 }
-                Some(Table::Clients) => self.check_count_of_holds(change),
+                Some(Table::Clients) => {
+                    self.check_count_of_holds(change);
+                    self.note_removed_again(change);
+                }
                 Some(Table::Lobbies | Table::Ledger) => {}
                 None => self.note_version(change),
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use model::conditions::Write;
 use shared::models::{lifecycle::CONNECTED_MAX, standing::SUSPECT_SEATS_MAX};
 
 use super::{super::wire::number, Action, Change, Model, Operation, answers::Answer};
@@ -98,6 +99,25 @@ impl Model {
         let Some(holder) = self.given.get(&taken).copied().flatten() else { return };
         if self.namespaces[holder.namespace].holds_max < u32::MAX {
             self.kept_out.insert((holder, lobby.to_owned()), (at, until));
+            self.removed.insert(taken, holder);
+        }
+    }
+
+    /// A player who is gone was removed again: the time for its client begins anew, and may end sooner.
+    pub(super) fn note_removed_again(&mut self, change: &Change) {
+        let Some(operation) = change.operation.filter(|_| change.is(Write::KeepOut) && !change.is_late)
+        else {
+            return;
+        };
+        let Operation { action: Action::Remove { seat, lobby, secs }, began_at, .. } =
+            &self.operations[operation]
+        else {
+            return;
+        };
+        let again = self.time(*began_at) + secs * 1_000;
+        let Some(holder) = self.removed.get(&(lobby.clone(), seat.clone())) else { return };
+        if let Some((_, until)) = self.kept_out.get_mut(&(*holder, lobby.clone())) {
+            *until = again;
         }
     }
 
