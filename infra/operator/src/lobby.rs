@@ -127,7 +127,6 @@ pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment) -> 
 }
 
 /// The result of a find for each lobby that has not ended.
-#[expect(clippy::too_many_lines, reason = "one report, a part after the other")]
 async fn explain(namespace: NamespaceName, request: &FindLobbyRequest, deployment: &Deployment) -> Reported {
     let (store, now) = (&deployment.store, deployment.ambient.now());
     let (game, right) = lookup::namespace(store, &namespace).await?;
