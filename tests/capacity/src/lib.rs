@@ -321,7 +321,7 @@ impl World {
         let took_ms = self.now_ms() - ran_ms;
         let mut tally = lock(&self.tally);
         tally.under_way -= 1;
-        minute_at(&mut tally.minutes, came_ms).count(usage);
+        minute_at(&mut tally.minutes, came_ms).count(usage, before.calls > 0);
         match found {
             Err(error) => *tally.refused.entry(error.status_and_code().1).or_default() += 1,
             Ok(found) => {

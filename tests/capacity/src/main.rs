@@ -93,6 +93,10 @@ fn worlds(seed: u64) -> Vec<Scenario> {
         let without_pause = Scenario { shape: Shape::Clients(clients), seed, rate: 0, seconds: 0, ..QUICK };
         scenarios.extend([10, 64, 100, 256].map(|capacity| Scenario { capacity, ..without_pause }));
         scenarios.extend(OTHER.map(|asks| Scenario { asks, ..without_pause }));
+        // What clients pay who have learned the world.
+        let longer = Scenario { times: 10, ..without_pause };
+        scenarios.extend([10, 64, 100, 256].map(|capacity| Scenario { capacity, ..longer }));
+        scenarios.extend(OTHER.map(|asks| Scenario { asks, ..longer }));
     }
     let steady = Scenario { rate: 120, seconds: 30, stay_secs_max: 15, seed, ..QUICK };
     scenarios.extend([2, 64, 100, 256].map(|capacity| Scenario { capacity, ..steady }));

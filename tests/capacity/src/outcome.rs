@@ -33,6 +33,8 @@ pub struct Minute {
     pub usage: Usage,
     /// The most calls of one of them.
     pub calls_max: u64,
+    /// The same of those whose instance had found before.
+    pub warm_calls_max: u64,
     /// Lobbies created in it.
     pub lobbies_created: usize,
     /// Created in it by a packer that knows everything at once.
@@ -87,7 +89,7 @@ pub struct Outcome {
 
 /// The table's head.
 pub const HEAD: &str = "\
-| scenario | finds | answered | refused | calls per find | most calls of a find | read, write units per find \
+| scenario | finds | answered | refused | calls per find | most calls of a find, of one in a warm instance | read, write units per find \
 | lobby servers' calls, write units per find | game servers' calls per find | lobbies, over the optimum \
 | at the end full, partly, empty | in lobbies less than a quarter full | find p50, p99, p99.9, max ms | p99 of the first second, ms \
 | throttled | conflicts | conditions not met | instances | race creates | lobby servers refused |
@@ -154,13 +156,16 @@ const PARTIES_AT_ONCE: [Bar; 2] = [
 const PARTIES_AND_LATER: [Bar; 1] = [Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.05)];
 
 impl Minute {
-    /// Counts a find with `usage`.
-    pub fn count(&mut self, usage: Usage) {
+    /// Counts a find with `usage`, which is warm if its instance had found before.
+    pub fn count(&mut self, usage: Usage, is_warm: bool) {
         self.finds += 1;
         self.usage.calls += usage.calls;
         self.usage.read_units += usage.read_units;
         self.usage.write_units += usage.write_units;
         self.calls_max = self.calls_max.max(usage.calls);
+        if is_warm {
+            self.warm_calls_max = self.warm_calls_max.max(usage.calls);
+        }
     }
 }
 
@@ -191,6 +196,12 @@ impl Outcome {
     #[must_use]
     pub fn calls_max(&self) -> u64 {
         self.minutes.iter().map(|minute| minute.calls_max).max().unwrap_or_default()
+    }
+
+    /// The same of those whose instance had found before.
+    #[must_use]
+    pub fn warm_calls_max(&self) -> u64 {
+        self.minutes.iter().map(|minute| minute.warm_calls_max).max().unwrap_or_default()
     }
 
     /// Finds that got no seat.
@@ -267,7 +278,7 @@ impl Outcome {
                     | lobbies made, by the optimum |\n|---|---|---|---|---|";
         let mut table = format!("{}, minute by minute:\n\n{head}", self.scenario);
         for (number, minute) in self.minutes.iter().enumerate() {
-            let Minute { finds, usage, calls_max, lobbies_created, lobbies_optimum } = minute;
+            let Minute { finds, usage, calls_max, lobbies_created, lobbies_optimum, .. } = minute;
             let per_find = |count: f64| count / (*finds).max(1) as f64;
             let (calls, read, write) =
                 (per_find(usage.calls as f64), per_find(usage.read_units), per_find(usage.write_units));
@@ -303,11 +314,12 @@ impl Outcome {
             listed(sums.iter())
         };
         format!(
-            "| {scenario} | {finds} | {} | {refused} | {:.2} | {} | {:.2}, {:.2} | {:.2}, {:.2} | {:.2} \
+            "| {scenario} | {finds} | {} | {refused} | {:.2} | {}, {} | {:.2}, {:.2} | {:.2}, {:.2} | {:.2} \
              | {}, {:.3} | {}, {}, {} | {:.1} % | {}, {}, {}, {} | {} | {} | {} | {} | {} | {} | {} |",
             self.latencies_ms.len(),
             self.calls_per_find(),
             self.calls_max(),
+            self.warm_calls_max(),
             self.per_find(find.read_units),
             self.per_find(find.write_units),
             self.per_find(lobby_servers.calls as f64),

@@ -150,6 +150,8 @@ pub struct Scenario {
     pub seconds: u32,
     /// How long players stay at most on the mean, in seconds; less where the cap would not hold them.
     pub stay_secs_max: u32,
+    /// How many times as often as usual clients without pause find.
+    pub times: u64,
     /// What everything random comes from.
     pub seed: u64,
 }
@@ -177,7 +179,9 @@ impl fmt::Display for Scenario {
                 write!(f, "{finds} at one instant, capacity {capacity}")?;
                 if *rate > 0 { write!(f, ", then {rate}/s for {seconds} s") } else { Ok(()) }
             }
-            Shape::Clients(clients) => write!(f, "{clients} clients, capacity {capacity}"),
+            Shape::Clients(clients) => {
+                write!(f, "{clients} clients, capacity {capacity}, {} finds", self.client_finds())
+            }
         }
     }
 }
@@ -192,6 +196,7 @@ impl Scenario {
         shape: Shape::Spike,
         seconds: 10,
         stay_secs_max: STAY_SECS,
+        times: 1,
         seed: 1,
     };
 
@@ -226,7 +231,7 @@ impl Scenario {
     #[must_use]
     pub fn client_finds(&self) -> u64 {
         let some_lobbies = u64::from(self.capacity) * 33 / 10;
-        some_lobbies.max(if self.asks == Asks::Plain { 200 } else { 1_000 })
+        self.times * some_lobbies.max(if self.asks == Asks::Plain { 200 } else { 1_000 })
     }
 
     /// The mean time for which a find's seat is held, whether its player connects or not.
