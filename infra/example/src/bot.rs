@@ -1,9 +1,12 @@
 //! A player: a game client from its find to the end of the game.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{io, time::Duration};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use muster_client::{
+    Error, Muster, Seat,
+    api::{Entry, FindLobbyRequest, JoinLobbyRequest},
+};
+use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy, sink},
     net::TcpStream,
@@ -11,7 +14,6 @@ use tokio::{
 };
 
 use crate::{
-    client::{Client, ClientError, up_to},
     error::ExampleError,
     report::{Change, Events, Players},
     setup::{GAME_MODE, PORT, REGION},
@@ -24,34 +26,9 @@ const GAME_VARIATION: Duration = Duration::from_millis(600);
 /// A player.
 pub struct Bot {
     number: u32,
-    /// The service, with the namespace's public token.
-    service: Client,
+    muster: Muster,
     patience: Duration,
     events: Events,
-}
-
-/// The response of find and join.
-#[derive(Deserialize)]
-struct Seat {
-    lobby: Lobby,
-    ports: HashMap<String, Port>,
-    player: Player,
-}
-
-#[derive(Deserialize)]
-struct Lobby {
-    lobby_id: String,
-}
-
-#[derive(Deserialize)]
-struct Port {
-    hostname: String,
-    port: u16,
-}
-
-#[derive(Deserialize)]
-struct Player {
-    token: String,
 }
 
 type Connection = BufReader<TcpStream>;
@@ -60,8 +37,8 @@ type Arrival = fn(u32, Players) -> Change;
 
 impl Bot {
     /// A bot that waits `patience` long for its lobby to fill.
-    pub const fn new(number: u32, service: Client, patience: Duration, events: Events) -> Self {
-        Self { number, service, patience, events }
+    pub fn new(number: u32, muster: Muster, patience: Duration, events: Events) -> Self {
+        Self { number, muster, patience, events }
     }
 
     /// Finds a lobby and plays in it.
@@ -75,9 +52,9 @@ impl Bot {
     pub async fn play_with(&self, friend: &Self) -> Result<(), ExampleError> {
         let seat = self.find().await?;
         let connection = self.enter(&seat, Change::Found).await?;
-        let friends_seat = match friend.join(&seat.lobby.lobby_id).await {
+        let friends_seat = match friend.join(&seat.lobby_id).await {
             // Other bots joined friends there, too.
-            Err(error) if error.code() == Some("MATCHMAKER_LOBBY_FULL") => {
+            Err(error) if error.is("MATCHMAKER_LOBBY_FULL") => {
                 let ((), played) = tokio::join!(self.finish(connection), friend.play());
                 return played;
             }
@@ -89,28 +66,30 @@ impl Bot {
     }
 
     /// A seat in any lobby that fits, or in a new one.
-    async fn find(&self) -> Result<Seat, ClientError> {
-        let body = json!({ "game_modes": [GAME_MODE], "regions": [REGION], "player_data": self.data() });
-        self.service.post("/matchmaker/lobbies/find", body).await
+    async fn find(&self) -> Result<Seat, Error> {
+        let (game_modes, regions) = (vec![GAME_MODE.to_owned()], vec![REGION.to_owned()]);
+        let wanted =
+            FindLobbyRequest { game_modes, regions, entry: self.entry(), ..FindLobbyRequest::default() };
+        self.muster.find(&wanted).await
     }
 
     /// A seat in this lobby, even if it is closed or full, while it has direct seats.
-    async fn join(&self, lobby_id: &str) -> Result<Seat, ClientError> {
-        let body = json!({ "lobby_id": lobby_id, "player_data": self.data() });
-        self.service.post("/matchmaker/lobbies/join", body).await
+    async fn join(&self, lobby_id: &str) -> Result<Seat, Error> {
+        let wanted = JoinLobbyRequest { lobby_id: lobby_id.to_owned(), entry: self.entry() };
+        self.muster.join(&wanted).await
     }
 
     /// What the game server learns of it from its token.
-    fn data(&self) -> Value {
-        json!({ "name": format!("bot {}", self.number) })
+    fn entry(&self) -> Entry {
+        Entry { player_data: Some(json!({ "name": format!("bot {}", self.number) })), ..Entry::default() }
     }
 
     /// Takes a seat: sends lobby and player token to its port, and waits for the welcome.
     async fn enter(&self, seat: &Seat, arrival: Arrival) -> Result<Connection, ExampleError> {
-        let Seat { lobby: Lobby { lobby_id }, ports, player: Player { token } } = seat;
+        let Seat { lobby_id, token, .. } = seat;
         let lost = |problem| ExampleError::Unreachable(self.number, problem);
-        let port = ports.get(PORT).ok_or_else(|| lost(io::ErrorKind::AddrNotAvailable.into()))?;
-        let stream = TcpStream::connect((port.hostname.as_str(), port.port)).await.map_err(lost)?;
+        let address = seat.address(PORT).ok_or_else(|| lost(io::ErrorKind::AddrNotAvailable.into()))?;
+        let stream = TcpStream::connect(address).await.map_err(lost)?;
         let mut connection = BufReader::new(stream);
         connection.write_all(format!("{lobby_id} {token}\n").as_bytes()).await.map_err(lost)?;
         let mut answer = String::new();
@@ -125,7 +104,7 @@ impl Bot {
     /// Plays when the game starts, or alone if no other player comes, and leaves.
     async fn finish(&self, mut connection: Connection) {
         let _started_or_not = timeout(self.patience, connection.read_line(&mut String::new())).await;
-        sleep(GAME + up_to(GAME_VARIATION)).await;
+        sleep(GAME + GAME_VARIATION.mul_f64(fastrand::f64())).await;
         // The server closes the connection once the seat is free.
         let _gone_already = connection.shutdown().await;
         let _hung_up = copy(&mut connection, &mut sink()).await;

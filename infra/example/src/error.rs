@@ -4,17 +4,20 @@ use std::{io, time::Duration};
 
 use tokio::task::JoinError;
 
-use crate::client::ClientError;
+use muster_client::Error;
 
 /// Why a session failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExampleError {
     /// There is no local stack.
     #[error("no local stack: {0}; start it with `muster-local`")]
-    NoLocalStack(ClientError),
+    NoLocalStack(reqwest::Error),
     /// A call of the service failed.
-    #[error(transparent)]
-    Service(#[from] ClientError),
+    #[error("{code} {0}", code = .0.code.as_deref().unwrap_or_default())]
+    Service(#[from] Error),
+    /// The setup of the game failed.
+    #[error("the game was not set up: {0}")]
+    Setup(#[from] reqwest::Error),
     /// The game server cannot listen.
     #[error("the game server cannot listen: {0}")]
     Listen(io::Error),

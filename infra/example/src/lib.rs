@@ -5,14 +5,13 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use muster_client::{Muster, api::ListLobbiesQuery};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
 
 use bot::Bot;
-use client::{Client, ClientError};
 use game_server::{GameServer, HEARTBEAT};
 use report::{Events, short};
 use setup::Namespace;
@@ -21,7 +20,6 @@ pub use error::ExampleError;
 pub use report::{Change, Event, Players, Report};
 
 mod bot;
-mod client;
 mod error;
 mod game_server;
 mod report;
@@ -103,13 +101,13 @@ pub async fn serve(
     let ServerOptions { url, token, server_id, port, heartbeat, limit } = options;
     let (events, mut received) = Events::channel();
     let served = async {
-        let service = Client::new(url).with_token(token.clone());
-        let server = GameServer::start(service, server_id, *port, *heartbeat, events).await?;
+        let (server, happened) =
+            GameServer::start((url, token), server_id, *port, *heartbeat, events).await?;
         let until_the_end = async {
             end.await;
             Ok(())
         };
-        server.run(until_the_end, *limit).await
+        server.run(happened, until_the_end, *limit).await
     };
     let show_all = async {
         while let Some(event) = received.recv().await {
@@ -124,23 +122,27 @@ async fn session(
     end: impl Future<Output = ()>,
     events: Events,
 ) -> Result<String, ExampleError> {
-    let namespace = Namespace::make(&Client::new(&options.url)).await?;
+    let Options { url, limit, .. } = options;
+    let http = muster_client::http_client();
+    let namespace = Namespace::make(&http, url).await?;
     events.note(format!("namespace {}", namespace.name_id));
-    let server = GameServer::start(namespace.server.clone(), "example", 0, HEARTBEAT, events.clone()).await?;
-    let playing = timeout(options.limit, play(options, &namespace.public, &events));
+    let server = (url.as_str(), namespace.server.as_str());
+    let (server, happened) = GameServer::start(server, "example", 0, HEARTBEAT, events.clone()).await?;
+    let muster = Muster::with_http(url, &namespace.public, http);
+    let playing = timeout(*limit, play(options, &muster, &events));
     let until_played = async {
         tokio::select! {
-            played = playing => played.map_err(|_| ExampleError::Unfinished(options.limit))?,
+            played = playing => played.map_err(|_| ExampleError::Unfinished(*limit))?,
             () = end => Ok(()),
         }
     };
-    server.run(until_played, options.limit).await?;
+    server.run(happened, until_played, *limit).await?;
     Ok(namespace.namespace_id)
 }
 
 /// Starts the bots, one after the other, and waits until the last has played.
-async fn play(options: &Options, service: &Client, events: &Events) -> Result<(), ExampleError> {
-    let bot = |number| Bot::new(number, service.clone(), options.patience, events.clone());
+async fn play(options: &Options, muster: &Muster, events: &Events) -> Result<(), ExampleError> {
+    let bot = |number| Bot::new(number, muster.clone(), options.patience, events.clone());
     let mut playing = JoinSet::new();
     for number in 1..=options.bots {
         let (this, next) = (bot(number), number + 1);
@@ -152,7 +154,7 @@ async fn play(options: &Options, service: &Client, events: &Events) -> Result<()
         }
         sleep(ARRIVALS / options.bots).await;
         if number == options.bots.div_ceil(2) {
-            look(service, events).await?;
+            look(muster, events).await?;
         }
     }
     while let Some(played) = playing.join_next().await {
@@ -161,28 +163,11 @@ async fn play(options: &Options, service: &Client, events: &Events) -> Result<()
     Ok(())
 }
 
-/// Notes a game client's overview before the game. Both responses are up to 5 s old, and closed lobbies are
-/// not listed.
-async fn look(service: &Client, events: &Events) -> Result<(), ClientError> {
-    #[derive(Deserialize)]
-    struct Statistics {
-        player_count: u64,
-    }
-    #[derive(Deserialize)]
-    struct List {
-        lobbies: Vec<ListedLobby>,
-    }
-    #[derive(Deserialize)]
-    struct ListedLobby {
-        lobby_id: String,
-        total_player_count: u32,
-        max_players_normal: u32,
-    }
-    let Statistics { player_count } = service.get("/matchmaker/players/statistics").await?;
-    events.note(format!("statistics  {player_count} players"));
-    let List { lobbies } = service.get("/matchmaker/lobbies/list").await?;
-    for ListedLobby { lobby_id, total_player_count, max_players_normal } in lobbies {
-        events.note(format!("list  {}  {total_player_count} of {max_players_normal}", short(&lobby_id)));
+/// Notes a game client's overview before the game: up to 5 s old, and without closed lobbies.
+async fn look(muster: &Muster, events: &Events) -> Result<(), ExampleError> {
+    for lobby in muster.list(&ListLobbiesQuery::default()).await?.lobbies {
+        let (players, max) = (lobby.total_player_count, lobby.max_players_normal);
+        events.note(format!("list  {}  {players} of {max}", short(&lobby.lobby_id)));
     }
     Ok(())
 }

@@ -3,11 +3,15 @@
 //!
 //! Here, game and cloud token are the demo's. Elsewhere, the operator's command creates them.
 
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::json;
+use reqwest::Client as Http;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{client::Client, error::ExampleError};
+use crate::error::ExampleError;
 
 /// The one game mode.
 pub const GAME_MODE: &str = "skirmish";
@@ -16,16 +20,30 @@ pub const REGION: &str = "fra";
 /// The one port of a game server.
 pub const PORT: &str = "default";
 
-/// An empty namespace, with clients for its tokens.
+/// An empty namespace, with its tokens.
 pub struct Namespace {
     /// Its name, new in each run.
     pub name_id: String,
     /// Its identifier.
     pub namespace_id: String,
-    /// The service for players: the token that game clients ship with.
-    pub public: Client,
-    /// The service for game servers, whose token is their operator's secret.
-    pub server: Client,
+    /// The token that game clients ship with.
+    pub public: String,
+    /// The token of its game servers, which is their operator's secret.
+    pub server: String,
+}
+
+/// The calls of the setup, by the game's cloud token.
+struct Cloud {
+    http: Http,
+    url: String,
+    token: String,
+}
+
+impl Cloud {
+    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, ExampleError> {
+        let request = self.http.post(format!("{}{path}", self.url)).bearer_auth(&self.token).json(body);
+        Ok(request.send().await?.error_for_status()?.json().await?)
+    }
 }
 
 #[derive(Deserialize)]
@@ -56,9 +74,11 @@ struct Token {
 
 impl Namespace {
     /// Creates a namespace of the demo game.
-    pub async fn make(service: &Client) -> Result<Self, ExampleError> {
-        let demo: Demo = service.get("/_local/demo").await.map_err(ExampleError::NoLocalStack)?;
-        let cloud = service.with_token(demo.tokens.cloud);
+    pub async fn make(http: &Http, url: &str) -> Result<Self, ExampleError> {
+        let demo =
+            async { http.get(format!("{url}/_local/demo")).send().await?.error_for_status()?.json().await };
+        let demo: Demo = demo.await.map_err(ExampleError::NoLocalStack)?;
+        let cloud = Cloud { http: http.clone(), url: url.to_owned(), token: demo.tokens.cloud };
         let game = format!("/cloud/games/{}", demo.game_id);
 
         let config = json!({
@@ -77,24 +97,19 @@ impl Namespace {
             },
         });
         let version = json!({ "display_name": "Example", "config": config });
-        let Version { version_id } = cloud.post(&format!("{game}/versions"), version).await?;
+        let Version { version_id } = cloud.post(&format!("{game}/versions"), &version).await?;
 
         let name_id = format!("example-{}", Uuid::new_v4().simple());
         let body = json!({ "display_name": "Example", "version_id": version_id, "name_id": name_id });
-        let NewNamespace { namespace_id } = cloud.post(&format!("{game}/namespaces"), body).await?;
+        let NewNamespace { namespace_id } = cloud.post(&format!("{game}/namespaces"), &body).await?;
         let namespace = format!("{game}/namespaces/{namespace_id}");
 
         // Above 1,000, there is no limit of players per client: all bots run on this machine.
         let settings = json!({ "lobby_count_max": 16, "max_players": 1_001 });
-        let _: IgnoredAny = cloud.post(&format!("{namespace}/mm-config"), settings).await?;
+        let _: IgnoredAny = cloud.post(&format!("{namespace}/mm-config"), &settings).await?;
 
-        let public: Token = cloud.post(&format!("{namespace}/tokens/public"), json!({})).await?;
-        let server: Token = cloud.post(&format!("{namespace}/tokens/server"), json!({})).await?;
-        Ok(Self {
-            name_id,
-            namespace_id,
-            public: service.with_token(public.token),
-            server: service.with_token(server.token),
-        })
+        let public: Token = cloud.post(&format!("{namespace}/tokens/public"), &json!({})).await?;
+        let server: Token = cloud.post(&format!("{namespace}/tokens/server"), &json!({})).await?;
+        Ok(Self { name_id, namespace_id, public: public.token, server: server.token })
     }
 }

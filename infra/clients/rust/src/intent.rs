@@ -126,11 +126,11 @@ impl Intent {
             }
             let wait = delay(failures, error.retry_after);
             self.last = Some(error);
-            if self.world.is_beyond(wait, self.end) {
-                if self.asker.is_none() {
-                    return;
-                }
+            if self.asker.is_some() && self.world.is_beyond(wait, self.end) {
                 self.give_up(None);
+            }
+            if self.asker.is_none() && self.world.is_beyond(wait, self.end) {
+                return;
             }
             let until = self.world.after(wait);
             self.until(sleep_until(until)).await;

@@ -8,7 +8,7 @@
 //! [`Muster::settled`].
 
 pub use error::{Error, Refusal};
-pub use muster::Muster;
+pub use muster::{Muster, http_client};
 pub use seat::Seat;
 pub use server::{Event, GameServer, Lobby, Player, ServerOptions};
 

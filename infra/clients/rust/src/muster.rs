@@ -39,11 +39,13 @@ pub(crate) struct Service {
     http: reqwest::Client,
 }
 
-/// The HTTP client of who brings none.
+/// The HTTP client that is used without one of the application's: TLS by `ring`, unless the application has
+/// chosen a provider before.
 ///
 /// # Panics
 /// Where the system has no certificates that TLS could be checked against.
-pub(crate) fn http_client() -> reqwest::Client {
+#[must_use]
+pub fn http_client() -> reqwest::Client {
     // An error says that the application has chosen a provider of its own.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()

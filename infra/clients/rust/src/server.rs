@@ -103,7 +103,7 @@ pub enum Event {
     Failed(Error),
 }
 
-/// A game server. Clones are the same server, which goes on until it [stops](Self::stop).
+/// A game server. Clones are the same server, which goes on until it [drains](Self::drain) or [stops](Self::stop).
 #[derive(Clone)]
 pub struct GameServer {
     inner: Arc<Inner>,
@@ -208,25 +208,40 @@ impl GameServer {
         if beat_at.is_some_and(|began| began > asked_at) {
             return Ok(());
         }
+        if self.is_over() {
+            return Ok(());
+        }
         *beat_at = Some(Instant::now());
         self.heartbeat().await
     }
 
-    /// Deregisters: no new lobbies come. Returns when the last lobby has ended, at once with `end_lobbies`.
+    /// Deregisters: no new lobbies come. [`Event::Stopped`] comes when the last lobby has ended.
     ///
     /// # Errors
     /// [`Error`]: then the lease expires by itself.
-    pub async fn stop(&self, end_lobbies: bool) -> Result<(), Error> {
+    pub async fn drain(&self) -> Result<(), Error> {
+        self.deregister(false).await?;
+        // It is gone at once if it runs no lobby.
+        self.beat_soon();
+        Ok(())
+    }
+
+    /// Deregisters, and ends its lobbies.
+    ///
+    /// # Errors
+    /// As [`Self::drain`].
+    pub async fn stop(&self) -> Result<(), Error> {
+        self.deregister(true).await?;
+        self.finish();
+        Ok(())
+    }
+
+    async fn deregister(&self, end_lobbies: bool) -> Result<(), Error> {
         self.inner.is_stopping.store(true, Ordering::Relaxed);
-        let deregistered: Result<Value, Error> =
-            self.servers("deregister", json!({ "end_lobbies": end_lobbies })).await;
-        match deregistered {
-            Ok(_) if end_lobbies => self.finish(),
-            Ok(_) => self.beat().await?,
+        match self.servers::<Value>("deregister", json!({ "end_lobbies": end_lobbies })).await {
             Err(error) if error.is(SERVER_NOT_FOUND) => self.finish(),
-            Err(error) => return Err(error),
+            answer => drop(answer?),
         }
-        self.inner.over.cancelled().await;
         Ok(())
     }
 
