@@ -140,6 +140,18 @@ class Heartbeats(unittest.TestCase):
         self.assertGreater(len(running.sent("heartbeat")), 8)
 
     @in_passing_time
+    async def test_a_heartbeat_may_take_a_third_of_the_lease_however_often_they_are_sent(self) -> None:
+        async def slow() -> httpx.Response:
+            await asyncio.sleep(9)
+            return response({"lobbies": []})
+
+        script = Script(lambda sent, _: response({"server_id": "s"}) if sent.path == "servers/register" else slow())
+        transport = script.transport
+        async with GameServer(URL, "", region="fra", ports=PORTS, transport=transport, heartbeat_seconds=1):
+            await asyncio.sleep(20)
+        self.assertEqual([request.path for request in script.requests][1:4], ["servers/heartbeat"] * 3)
+
+    @in_passing_time
     async def test_a_lobby_that_a_list_lacks_has_ended_unless_it_has_players_and_is_young(self) -> None:
         listed = [lobby("old")]
         running = Running({"heartbeat": lambda _: {"lobbies": listed}, "connected": lambda sent: {"player_id": "ada"}})

@@ -75,13 +75,16 @@ class GameServer:
         self._service = Service(url, transport, random)
         self._headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
         self._token = token
+        lease = max(LEASE_LEAST, math.ceil(3 * heartbeat_seconds))
+        # Of a heartbeat: two more fit into the lease.
+        self._patience = lease / 3
         self._about = {
             "region_id": region,
             "capacity": capacity,
             "ports": ports,
             "game_modes": game_modes,
             "auto_ready": auto_ready,
-            "lease_seconds": max(LEASE_LEAST, math.ceil(3 * heartbeat_seconds)),
+            "lease_seconds": lease,
         }
         self._server_id = server_id
         self._start_id_file = None if start_id_file is None else Path(start_id_file)
@@ -168,7 +171,7 @@ class GameServer:
         if self._start_id_file:
             self._start_id_file.unlink(missing_ok=True)
         try:
-            await self._servers("deregister", {"end_lobbies": end_lobbies})
+            await self._servers("deregister", {"end_lobbies": end_lobbies}, DEADLINE)
             if not end_lobbies:
                 await self.beat()
         except MusterError as error:
@@ -255,7 +258,7 @@ class GameServer:
 
     async def _page(self, cursor: str | None) -> HeartbeatResponse:
         try:
-            return cast(HeartbeatResponse, await self._servers("heartbeat", {"cursor": cursor}))
+            return cast(HeartbeatResponse, await self._servers("heartbeat", {"cursor": cursor}, self._patience))
         except MusterError as error:
             if not is_unknown(error):
                 raise
@@ -264,7 +267,7 @@ class GameServer:
             self._end()
         elif not self._over.is_set():
             try:
-                await self._register(self._interval)
+                await self._register(self._patience)
             except MusterError as error:
                 if error.code != "MATCHMAKER_LOBBY_STATE_CONFLICT":
                     raise
@@ -333,9 +336,9 @@ class GameServer:
         except MusterError as error:
             self._on_error(error)
 
-    async def _servers(self, operation: str, body: dict[str, object]) -> Any:
+    async def _servers(self, operation: str, body: dict[str, object], deadline: float) -> Any:
         named = {"server_id": self._server_id, "start_id": self._start_id, **body}
-        return await self._call("POST", f"servers/{operation}", self._token, named, deadline=self._interval)
+        return await self._call("POST", f"servers/{operation}", self._token, named, deadline=deadline)
 
     async def _call(
         self, method: str, path: str, token: str, body: object, *, deadline: float | None = None
