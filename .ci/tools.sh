@@ -12,6 +12,10 @@ tools=$PWD/target/ci-tools
 # cargo-lambda looks for Zig as a module of the first python3.
 export PATH=$tools/bin:$venv/bin:$PATH
 
+# Where tests find the Python client's library.
+python_client=$PWD/target/ci-python-client
+export MUSTER_PYTHON=$python_client/bin/python3
+
 # A virtual environment at $1 with the requirements $2, which `.ci/lock-python` wrote.
 install_python() {
   # Scripts in a virtual environment hold its absolute path, so that a moved checkout needs a new one.
@@ -23,6 +27,10 @@ install_python() {
       "$1/bin/pip" install --quiet --no-input --disable-pip-version-check --require-hashes --requirement "$2" &&
       printf '%s\n' "$wanted" >"$1/installed"
   fi
+}
+
+install_python_client() {
+  install_python "$python_client" .ci/python-client-requirements.txt
 }
 
 # Unoptimised they build sooner and are fast enough. Those that are there are left alone.

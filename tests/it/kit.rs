@@ -16,14 +16,14 @@ use harness::{
 
 use crate::{
     artefacts::{binary, workspace},
-    clients::typescript_client,
+    clients::{python, python_client, typescript_client},
 };
 
-/// What the kit says of so many seeds of an adapter.
-async fn played(seeds: &str, adapter: &str) -> (Output, String) {
+/// What the kit says of so many seeds of an adapter, run by `command`.
+async fn played(seeds: &str, command: &str, adapter: &str) -> (Output, String) {
     let program = binary("muster-local").to_str().unwrap();
-    let adapter = format!("adapters/{adapter}.mjs");
-    let arguments = ["kit.mjs", "--seeds", seeds, "--muster-local", program, "--", "node", &adapter];
+    let adapter = format!("adapters/{adapter}");
+    let arguments = ["kit.mjs", "--seeds", seeds, "--muster-local", program, "--", command, &adapter];
     let output = run(&workspace().join("infra/clients/kit"), "node", &arguments).await.expect("it was there");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     (output, printed)
@@ -36,8 +36,8 @@ fn number(printed: &str, name: &str) -> u64 {
 }
 
 /// Plays eight seeds, one of them with a killed client, which must keep every seat.
-async fn keeps_its_seats(adapter: &str) {
-    let (output, printed) = played("8", adapter).await;
+async fn keeps_its_seats(command: &str, adapter: &str) {
+    let (output, printed) = played("8", command, adapter).await;
     assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(number(&printed, "intents") > 60 && number(&printed, "answered") > 50, "{printed}");
     assert!(number(&printed, "requests") > number(&printed, "intents"), "{printed}");
@@ -47,14 +47,21 @@ async fn keeps_its_seats(adapter: &str) {
 #[tokio::test]
 async fn the_typescript_client_keeps_its_seats_under_faults() {
     if typescript_client().await.is_some() {
-        keeps_its_seats("muster-client").await;
+        keeps_its_seats("node", "muster-client.mjs").await;
+    }
+}
+
+#[tokio::test]
+async fn the_python_client_keeps_its_seats_under_faults() {
+    if needs("the client kit", missing_command().await) && python_client().await.is_some() {
+        keeps_its_seats(&python(), "python_client.py").await;
     }
 }
 
 #[tokio::test]
 async fn a_client_with_a_key_keeps_its_seats_under_faults() {
     if needs("the client kit", missing_command().await) {
-        keeps_its_seats("keyed-fetch").await;
+        keeps_its_seats("node", "keyed-fetch.mjs").await;
     }
 }
 
@@ -63,8 +70,8 @@ async fn the_kit_fails_clients_without_a_key() {
     if !is_ready("controls of the client kit", &workspace().join("tests/clients/contract")).await {
         return;
     }
-    for adapter in ["fetch-loop", "rivet-naive"] {
-        let (output, printed) = played("4", adapter).await;
+    for adapter in ["fetch-loop.mjs", "rivet-naive.mjs"] {
+        let (output, printed) = played("4", "node", adapter).await;
         let problems = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{adapter}: {printed}\n{problems}");
         assert!(number(&printed, "an intent holds two seats") > 0, "{adapter}: {printed}");

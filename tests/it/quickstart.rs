@@ -11,13 +11,13 @@
 
 use std::{collections::BTreeMap, env, fs, net::TcpListener, path::Path, time::Duration};
 
-use harness::{binaries::profile_folder, left_out::needs, node::run};
+use harness::binaries::profile_folder;
 use regex_lite::Regex;
 use tokio::time::timeout;
 
 use crate::{
     artefacts::{Program, TestFolder, binary, workspace},
-    clients::typescript_client,
+    clients::{python, python_client, typescript_client},
 };
 
 /// What a command may take; a package comes over the network.
@@ -41,6 +41,9 @@ impl Newcomer {
         let [_, _] = ["muster-local", "muster"].map(binary);
         let path = format!("{}:{}", profile_folder().display(), environment["PATH"]);
         environment.insert("PATH".to_owned(), path);
+        // As if it were installed, which `.ci/python-client` does.
+        let package = workspace().join("infra/clients/python/src");
+        environment.insert("PYTHONPATH".to_owned(), package.display().to_string());
         Self { folder: TestFolder::new(), environment, session: Vec::new(), running: Vec::new() }
     }
 
@@ -126,6 +129,9 @@ fn parts() -> BTreeMap<String, String> {
         // The package is built by now, and other tests use it.
         ("npm --prefix $MUSTER/infra/clients/typescript ci", "true".to_owned()),
         ("npm pack ", "npm pack --ignore-scripts ".to_owned()),
+        ("python3 -m venv venv", "true".to_owned()),
+        ("venv/bin/pip install $MUSTER/infra/clients/python", "true".to_owned()),
+        ("venv/bin/python ", format!("{} -B ", python())),
     ];
     let page = adapted.iter().fold(page, |page, (here, there)| {
         assert!(page.contains(here), "{here}");
@@ -155,8 +161,7 @@ async fn the_quickstart_in_typescript_is_played_as_written() {
 
 #[tokio::test]
 async fn the_quickstart_in_python_is_played_as_written() {
-    let python = run(Path::new("."), "python3", &["--version"]).await;
-    if needs("the quickstart in Python", python.is_none().then_some("python3")) {
-        play("Python", "python3 player.py").await;
+    if python_client().await.is_some() {
+        play("Python", &format!("{} -B player.py", python())).await;
     }
 }

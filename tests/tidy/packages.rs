@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use regex_lite::Regex;
+
 use crate::repository::{files, read};
 
 /// How the manifest or a source of a function breaks the rule; `None` if none does.
@@ -65,4 +67,22 @@ fn the_summary_of_what_was_left_out_comes_last() {
         last(&other.map(|(folder, name)| (folder.to_owned(), name.to_owned())).into()),
         Some("tests/tidy")
     );
+}
+
+/// Manifests of clients in other languages than Rust, and what npm locks of them.
+const MANIFESTS: [&str; 3] = ["package.json", "package-lock.json", "pyproject.toml"];
+
+#[test]
+fn clients_have_the_version_of_the_workspace() {
+    let version = Regex::new(r#"(?m)^ *"?version"?(?:: | = )"([^"]+)""#).unwrap();
+    let first = |text: &str| version.captures(text).map(|found| found[1].to_owned());
+    let expected = first(&read("Cargo.toml"));
+    let mut count = 0;
+    for (path, text) in files(&["json", "toml"]) {
+        if path.starts_with("infra/clients") && MANIFESTS.iter().any(|name| path.ends_with(name)) {
+            assert_eq!(first(&text), expected, "{}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count >= MANIFESTS.len(), "only {count} manifests");
 }

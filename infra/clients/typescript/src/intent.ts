@@ -68,10 +68,8 @@ export function take(
           else if (error.status !== 429) isUncertain = true;
         }
         const wait = delay(world, failures, last.retryAfter);
-        if (world.now() + wait >= end) {
-          if (isGivenUp) return;
-          giveUp(last);
-        }
+        if (!isGivenUp && world.now() + wait >= end) giveUp(last);
+        if (isGivenUp && world.now() + wait >= end) return;
         await world.sleep(wait);
       }
     };

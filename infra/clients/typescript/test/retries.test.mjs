@@ -130,6 +130,16 @@ test("what is given up is looked for no longer than its limit", async () => {
   assert.ok(requests.at(-1).at - 2_000 <= rules.given_up.within);
 });
 
+test("nothing is looked for after a retry-after beyond the limit", async () => {
+  const { clock, requests, given } = world(() => response({ status: 503, retry_after: "3600", body: "" }));
+  const muster = new Muster(given);
+  const ended = outcome(muster.find(FIND));
+  await clock.pass(rules.given_up.within);
+  assert.equal(ended.error.status, 503);
+  await muster.settled();
+  assert.equal(requests.length, 1);
+});
+
 test("an aborted signal sends nothing, and ends other calls at once", async () => {
   const { clock, requests, given } = world(never);
   const muster = new Muster(given);
