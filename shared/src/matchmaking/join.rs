@@ -6,7 +6,7 @@ use crate::{
     auth::settings::Settings,
     base::ambient::Timestamp,
     matchmaking::{
-        limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
+        limits::{FIND_DEADLINE, ROUNDS_MAX, pause_after},
         matchmaker::Matchmaker,
         outcomes::{Attempt, Origin, Placing, refusal},
         search::Search,
@@ -170,10 +170,9 @@ impl Matchmaker {
                 Attempt::Exists => code = LobbyCode::random(&self.ambient),
                 Attempt::Replaced(_) | Attempt::Lost => {}
             }
-            if self.ambient.now() >= deadline {
+            if !pause_after(round, deadline, &self.ambient).await {
                 break;
             }
-            ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
     }
