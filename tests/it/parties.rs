@@ -11,10 +11,7 @@ use futures_util::{StreamExt as _, future::join_all, stream};
 use harness::{Answer, TestGame, TestStack, instance::request, new_game};
 use http::Method;
 use serde_json::{Value, json};
-use shared::models::{
-    lobby::{Lobby, Room},
-    token::PlayerSeat,
-};
+use shared::models::{lobby::Lobby, room::Room, token::PlayerSeat};
 
 /// Requests at once where load is steady.
 const AT_ONCE: usize = 64;

@@ -27,10 +27,7 @@ use crate::{
         matchmaker::Matchmaker,
         search::{Existing, searched},
     },
-    models::{
-        errors::Error,
-        lobby::{Availability, Room},
-    },
+    models::{availability::Availability, errors::Error, room::Room},
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,
     store::lobbies::Candidate,

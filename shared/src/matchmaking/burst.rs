@@ -27,15 +27,15 @@ use crate::{
         search::{Claimed, Search},
     },
     models::{
+        availability::Refusal,
         errors::Error,
         ids::{BurstSecret, LobbyId},
-        lobby::Refusal,
     },
     rules::criteria::NewLobby,
     seating::{reply::Found, seeker::Seeker},
     store::{
         creation::{BURST_WINDOW, Beginning, Burst, BurstOutcome, HeadKey, YOUNG_BURST_AGE},
-        lobbies::{Hiding, PartyCapacity},
+        seats::{Hiding, PartyCapacity},
     },
     wire::explanation::FindOutcome,
 };

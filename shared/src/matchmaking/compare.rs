@@ -19,13 +19,15 @@ use crate::{
         search::{Claimed, Existing, Search, by_distance, searched},
     },
     models::{
+        availability::{Availability, Refusal, sort_fullest_first},
         errors::Error,
         ids::{LobbyId, ServerKey},
-        lobby::{Availability, Lobby, Refusal, Room, sort_fullest_first},
+        lobby::Lobby,
+        room::Room,
     },
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
-    store::lobbies::{Candidate, PartyCapacity},
+    store::{lobbies::Candidate, seats::PartyCapacity},
     wire::explanation::Reason,
 };
 

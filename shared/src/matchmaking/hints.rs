@@ -8,9 +8,10 @@ use crate::{
     base::ambient::{Ambient, Timestamp},
     matchmaking::search::searched,
     models::{
+        availability::{Availability, Refusal},
         errors::Error,
         ids::LobbyId,
-        lobby::{Availability, EndCause, Lobby, Refusal},
+        lobby::{EndCause, Lobby},
     },
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,

@@ -13,15 +13,16 @@ use crate::{
         waiting::deadline_after,
     },
     models::{
+        availability::{Access, Refusal},
         errors::Error,
         ids::LobbyId,
-        lobby::{Access, Lobby, Refusal},
+        lobby::Lobby,
         lobby_code::LobbyCode,
         pool::Tags,
         version::{GameModeConfig, Version},
     },
     seating::{reply::Found, seeker::Seeker},
-    store::lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+    store::seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     wire::explanation::FindOutcome,
 };
 

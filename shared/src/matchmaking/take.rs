@@ -12,8 +12,9 @@ use crate::{
         search::{Claimed, searched},
     },
     models::{
+        availability::{Access, Refusal},
         errors::Error,
-        lobby::{Access, Lobby, Refusal},
+        lobby::Lobby,
         seats::Seats,
     },
     rules::criteria::SearchedPool,
@@ -21,7 +22,7 @@ use crate::{
         reply::Found,
         seeker::{Seeker, Tried},
     },
-    store::lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+    store::seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     wire::explanation::{FindOutcome, Reason},
 };
 

@@ -13,14 +13,11 @@ use crate::{
         limits::{COMPARED_MAX, LEARNT_AGE_MAX, ROOMY, drop_old},
     },
     models::{
-        ids::LobbyId,
-        lobby::{Availability, Lobby},
-        pool::Pool,
-        seats::Seats,
+        availability::Availability, ids::LobbyId, lobby::Lobby, pool::Pool, seats::Seats,
         tag_digests::TagDigests,
     },
     rules::criteria::SearchedPool,
-    store::lobbies::{Candidate, Hiding},
+    store::{lobbies::Candidate, seats::Hiding},
 };
 
 /// Candidates within a second found full by finds that are a sign of others.
