@@ -4,3 +4,4 @@ pub mod freed_seats;
 pub mod game_server;
 pub mod lobby_server;
 pub mod returning;
+pub mod revoked;

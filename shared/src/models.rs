@@ -1,5 +1,6 @@
 //! The domain as plain values, without AWS, clock or `async`.
 
+pub mod availability;
 pub mod client;
 pub mod coordinates;
 pub mod errors;
@@ -18,6 +19,7 @@ pub mod pool;
 pub mod ports;
 pub mod publicity;
 pub mod rights;
+pub mod room;
 pub mod seats;
 pub mod secret;
 pub mod server;

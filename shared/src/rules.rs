@@ -10,6 +10,7 @@ pub mod hostname;
 pub mod latencies;
 pub mod listing;
 pub mod matchmaker_config;
+mod modes;
 pub mod names;
 pub mod origin;
 pub mod pages;

@@ -46,6 +46,7 @@ mod records;
 pub mod replays;
 pub mod restoring;
 mod retirement;
+pub mod seats;
 mod secrets;
 pub mod servers;
 pub mod statistics;

@@ -2,6 +2,7 @@
 //! absent.
 
 pub mod body;
+mod bootstrap;
 mod cloud;
 pub mod explanation;
 mod hosting;
@@ -10,6 +11,7 @@ pub mod ports;
 mod seats;
 pub mod values;
 
+pub use bootstrap::*;
 pub use cloud::*;
 pub use hosting::*;
 pub use overview::*;

@@ -28,10 +28,11 @@ use shared::{
         operation::{Operation, answer},
     },
     models::{
+        availability::{Access, Refusal},
         errors::Error,
         ids::{SeatId, ServerKey, WriteId},
         lifecycle::{Connect, Transition},
-        lobby::{Access, Lobby, Refusal},
+        lobby::Lobby,
         seats::Seats,
         server::Server,
         tag_digests::TagDigests,
@@ -41,7 +42,7 @@ use shared::{
     store::{
         client::Store,
         creation::HeadKey,
-        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+        seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
         servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
     },

@@ -17,14 +17,14 @@ use shared::{
         Metric::{self, *},
     },
     models::{
+        availability::Access,
         ids::{LobbyId, SeatId},
         lifecycle::Transition,
-        lobby::Access,
         seats::Seats,
         tag_digests::TagDigests,
     },
     store::{
-        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+        seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
         transitions::TransitionOutcome,
     },
 };

@@ -11,10 +11,7 @@ use futures_util::{StreamExt as _, future::join_all, stream};
 use harness::{Answer, TestGame, TestStack, instance::request, new_game};
 use http::Method;
 use serde_json::{Value, json};
-use shared::models::{
-    lobby::{Lobby, Room},
-    token::PlayerSeat,
-};
+use shared::models::{lobby::Lobby, room::Room, token::PlayerSeat};
 
 /// Requests at once where load is steady.
 const AT_ONCE: usize = 64;
@@ -287,12 +284,7 @@ async fn the_index_for_parties_shows_lobbies_while_they_have_room_for_two() {
 async fn a_party_under_one_key_is_repeated_whole() {
     let stack = TestStack::start().await;
     let game = game(&stack, "repeated", json!({})).await;
-    let ask = async |key: &str, body: Value| {
-        let asked = http::Request::post(format!("{}/matchmaker/lobbies/find", stack.demo().base_url))
-            .header("authorization", format!("Bearer {}", game.public))
-            .header("idempotency-key", key);
-        stack.send(asked.body(body.to_string().into()).unwrap()).await
-    };
+    let ask = async |key: &str, body: Value| game.play_keyed(&stack, "lobbies/find", key, body).await;
     let data = json!({ "game_modes": ["arena"], "party_size": 3, "players_data": [1, 2, 3] });
     let first = ask("one", data.clone()).await.expect_ok();
     let again = ask("one", data).await.expect_ok();

@@ -86,6 +86,18 @@ impl Local {
         get(&format!("{}/_local/demo", self.base_url)).await.expect_ok().body
     }
 
+    /// Runs `muster` on this stack.
+    async fn muster(&self, arguments: &[&str]) -> Ended {
+        Program::run("muster", &[arguments, &[self.option.as_str()]].concat(), &BTreeMap::new()).await
+    }
+
+    /// What `muster` prints, which must succeed.
+    async fn ask(&self, arguments: &[&str]) -> String {
+        let Ended { status, stdout, stderr } = self.muster(arguments).await;
+        assert!(status.success(), "{arguments:?}: {stdout}{stderr}");
+        stdout.trim_end().to_owned()
+    }
+
     async fn find(&self, token: &str, body: Value) -> Answer {
         let url = format!("{}/matchmaker/lobbies/find", self.base_url);
         post(&url, token, &body.to_string()).await

@@ -15,15 +15,11 @@ use serde_json::json;
 use shared::{
     base::ambient::Timestamp,
     models::{
-        ids::SeatId,
-        lobby::{Access, Lobby},
-        pool::Tags,
-        seats::Seats,
-        tag_digests::TagDigests,
+        availability::Access, ids::SeatId, lobby::Lobby, pool::Tags, seats::Seats, tag_digests::TagDigests,
     },
     store::{
         creation::{Creation, CreationOutcome},
-        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+        seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     },
 };
 

@@ -48,6 +48,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("lobbies", include_str!("../../shared/src/store/lobbies.rs")),
     ("lobby_data", include_str!("../../shared/src/store/lobby_data.rs")),
     ("holds", include_str!("../../shared/src/store/holds.rs")),
+    ("seats", include_str!("../../shared/src/store/seats.rs")),
     ("replays", include_str!("../../shared/src/store/replays.rs")),
     ("servers", include_str!("../../shared/src/store/servers.rs")),
     ("transitions", include_str!("../../shared/src/store/transitions.rs")),

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use shared::{
     base::usage::Usage,
     models::{
+        availability::{Access, Refusal},
         errors::Error,
         ids::SeatId,
-        lobby::{Access, Refusal},
         seats::Seats,
         tag_digests::TagDigests,
     },
-    store::lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+    store::seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
 };
 
 /// The most tags that a lobby can have, of the greatest length: 5 KB.

@@ -4,8 +4,9 @@ use serde::Serialize;
 use shared::{
     base::ambient::Timestamp,
     models::{
+        availability::{Availability, sort_fullest_first},
         ids::LobbyId,
-        lobby::{Availability, Lobby, Stage, sort_fullest_first},
+        lobby::{Lobby, Stage},
         server::Server,
     },
     rules::criteria::{Criteria, SearchedPool},

@@ -6,7 +6,10 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use shared::{
     base::ambient::{Timestamp, time},
-    hosting::game_server::{GameServers, Removed, Sweep},
+    hosting::{
+        game_server::GameServers,
+        revoked::{Removed, Sweep},
+    },
     models::{
         errors::Error,
         game::Game,

@@ -18,8 +18,7 @@ use crate::{
     hosting::freed_seats::show_more_room,
     models::{
         errors::Error,
-        game::Game,
-        ids::{GameMode, LobbyId, NamespaceId, ServerId, ServerKey, StartId, StartMark, WriteId},
+        ids::{GameMode, LobbyId, ServerId, ServerKey, StartId, StartMark, WriteId},
         lifecycle::{Illegal, Transition},
         lobby::{EndCause, Lobby, Stage},
         rights::NamespaceRight,
@@ -31,7 +30,7 @@ use crate::{
     store::{
         client::Store,
         ending::{EndOutcome, end_in_passing},
-        listing::{all_pages, lobbies_on, servers_of},
+        listing::all_pages,
         lobbies::LobbyCursor,
         servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
@@ -51,11 +50,6 @@ const INDEX_PASSES: u32 = 8;
 /// Pauses between such passes.
 const INDEX_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(20));
 
-/// Servers of revoked tokens that are removed at the same time.
-const SERVERS_AT_ONCE: usize = 8;
-/// How much longer than settings are believed a sweep waits for what was written by them.
-const SWEEP_MARGIN: Duration = Duration::from_secs(1);
-
 /// Tries of allotting a new server's first block of the cap while other writes conflict at the ledger, and
 /// the pauses between them.
 const ALLOTMENTS_MAX: u32 = 6;
@@ -72,44 +66,11 @@ pub struct Heartbeat {
     pub next: Option<LobbyCursor>,
 }
 
-/// A game server that was removed because its token was revoked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
-    /// The server.
-    pub server_id: ServerId,
-    /// Lobbies that ended with it.
-    pub lobbies: usize,
-    /// Seats held in them.
-    pub players: usize,
-}
-
-/// The removal of the servers of revoked tokens.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sweep {
-    /// Servers that were removed.
-    pub removed: Vec<Removed>,
-    /// Servers with lobbies that could not all end yet.
-    pub left: Vec<ServerId>,
-}
-
-impl Sweep {
-    /// A server that registered again between the sweeps goes twice.
-    fn add(&mut self, removed: Removed) {
-        match self.removed.iter_mut().find(|before| before.server_id == removed.server_id) {
-            Some(before) => {
-                before.lobbies += removed.lobbies;
-                before.players += removed.players;
-            }
-            None => self.removed.push(removed),
-        }
-    }
-}
-
 /// The game servers of all namespaces.
 #[derive(Clone, Debug)]
 pub struct GameServers {
-    store: Store,
-    ambient: Ambient,
+    pub(super) store: Store,
+    pub(super) ambient: Ambient,
 }
 
 impl GameServers {
@@ -273,56 +234,7 @@ impl GameServers {
         self.take_out_of_service(&key, None, None, true).await
     }
 
-    /// Takes the servers of a namespace's revoked tokens out of service, and ends their lobbies. Does so
-    /// again once no function takes settings for current that lack the revocation, which may be
-    /// `settings_age` old: until then they accept registrations and heartbeats by the token. Another call
-    /// finds what a crash or a conflict left.
-    ///
-    /// # Errors
-    /// [`Error::NamespaceNotFound`], [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn remove_revoked(
-        &self,
-        game: &Game,
-        namespace_id: &NamespaceId,
-        settings_age: Duration,
-    ) -> Result<Sweep, Error> {
-        let mut sweep = Sweep::default();
-        self.sweep(game, namespace_id, &mut sweep).await?;
-        self.ambient.sleep(settings_age + SWEEP_MARGIN).await;
-        self.sweep(game, namespace_id, &mut sweep).await?;
-        Ok(sweep)
-    }
-
-    async fn sweep(&self, game: &Game, namespace_id: &NamespaceId, sweep: &mut Sweep) -> Result<(), Error> {
-        let namespace = self.store.namespace(&game.game_id, namespace_id).await?;
-        let revocations = namespace.ok_or(Error::NamespaceNotFound)?.revocations;
-        let servers = servers_of(&self.store, game, namespace_id).await?.into_iter();
-        let revoked = servers.filter_map(|server| {
-            let owner = server.owner.filter(|owner| revocations.revokes_owner(owner))?;
-            Some((server.server, owner))
-        });
-        let revoked: Vec<(ServerKey, Owner)> = revoked.collect();
-        let removals = stream::iter(revoked).map(async |(key, owner): (ServerKey, Owner)| {
-            let (lobbies, now) = (lobbies_on(&self.store, &key).await?, self.ambient.now());
-            let outcome = self.take_out_of_service(&key, None, Some(&owner), true).await;
-            let players = lobbies.iter().map(|lobby| lobby.held_seats(now)).sum();
-            Ok::<_, Error>((Removed { server_id: key.server_id, lobbies: lobbies.len(), players }, outcome))
-        });
-        let removals: Vec<_> = removals.buffer_unordered(SERVERS_AT_ONCE).try_collect().await?;
-        sweep.left.clear();
-        for (removed, outcome) in removals {
-            match outcome {
-                Ok(()) => sweep.add(removed),
-                // It is another token's by now, or gone.
-                Err(Error::ServerNotFound) => {}
-                Err(Error::Contention) => sweep.left.push(removed.server_id),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    async fn take_out_of_service(
+    pub(super) async fn take_out_of_service(
         &self,
         key: &ServerKey,
         start_id: Option<&StartId>,

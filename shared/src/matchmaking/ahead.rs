@@ -22,14 +22,12 @@ use crate::{
     base::ambient::Timestamp,
     matchmaking::{
         contention::Contention,
+        hints,
         limits::{TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
         search::{Existing, searched},
     },
-    models::{
-        errors::Error,
-        lobby::{Availability, Room},
-    },
+    models::{availability::Availability, errors::Error, room::Room},
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,
     store::lobbies::Candidate,
@@ -125,7 +123,7 @@ impl Matchmaker {
         let drawn = (0..wanted).filter_map(|_| self.ambient.draw(&mut shown));
         let drawn: Vec<_> = drawn.map(|candidate| candidate.lobby_id).collect();
         let lobbies = self.store.lobbies(&drawn).await?;
-        self.correct_hints(&lobbies, pools, seeker, now).await?;
+        hints::correct(&self.store, &self.ambient, &lobbies, pools, seeker, now).await?;
         let (mut open, mut are_others_full, mut is_one_crowded) = (Vec::new(), true, false);
         for lobby in lobbies {
             let is_promised = seats > 1 && lobby.joinable_from.is_some_and(|from| from > now);

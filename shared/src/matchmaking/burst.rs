@@ -19,6 +19,7 @@ use futures_util::future;
 
 use crate::{
     matchmaking::{
+        limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
         outcomes::{Attempt, Origin, Placing, Step},
         position::{Position, Role, last_lobby, next_lobby},
@@ -26,16 +27,17 @@ use crate::{
         search::{Claimed, Search},
     },
     models::{
+        availability::Refusal,
         errors::Error,
         ids::{BurstSecret, LobbyId},
-        lobby::Refusal,
     },
     rules::criteria::NewLobby,
-    seating::seeker::Seeker,
+    seating::{reply::Found, seeker::Seeker},
     store::{
-        creation::{Beginning, Burst, BurstOutcome, HeadKey, YOUNG_BURST_AGE},
-        lobbies::{Hiding, PartyCapacity},
+        creation::{BURST_WINDOW, Beginning, Burst, BurstOutcome, HeadKey, YOUNG_BURST_AGE},
+        seats::{Hiding, PartyCapacity},
     },
+    wire::explanation::FindOutcome,
 };
 
 /// Elections that one find takes part in before it looks again.
@@ -95,6 +97,30 @@ impl Matchmaker {
                 Ok(Step::LookAgain)
             }
             other => other,
+        }
+    }
+
+    /// Creates a lobby without an election, where the pool is too busy for one; else `None`.
+    async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Option<Step>, Error> {
+        let new = &search.criteria.new_lobby;
+        let searched = new.searched();
+        if !self.pools.creates_alone(&searched, new.max_players, self.ambient.now()) {
+            return Ok(None);
+        }
+        let lobby_id = LobbyId::from(self.ambient.uuid());
+        let fills_it = self.pools.fills_alone(&searched, new.max_players, self.ambient.now());
+        let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
+        let placing = Placing { sight_after, ..Placing::default() };
+        let seats = seeker.seats().count();
+        let (in_use, is_one_open) = self.pools.in_use(&searched, seats, BURST_WINDOW, self.ambient.now());
+        match self.attempt(search, &lobby_id, seeker, placing, Origin::Alone).await? {
+            Attempt::Created(mut found) => {
+                seeker.trace().created_beside(in_use);
+                found.outcome = FindOutcome::Created { is_race_create: is_one_open };
+                Ok(Some(Step::Found(found)))
+            }
+            Attempt::NoCapacity(reason) => Ok(Some(Step::NoCapacity(reason))),
+            Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => Ok(Some(Step::LookAgain)),
         }
     }
 
@@ -167,7 +193,7 @@ impl Matchmaker {
         let key = &beginning.key;
         let first = LobbyId::from(self.ambient.uuid());
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
-        let meeting = self.meet_servers(&search.criteria.new_lobby.pool, seeker);
+        let meeting = self.servers.meet(&search.criteria.new_lobby.pool, seeker.trace());
         let (outcome, is_without_server) = future::join(election, meeting).await;
         round.is_without_server = is_without_server;
         match outcome? {
@@ -240,19 +266,15 @@ impl Matchmaker {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
         let was_there = burst.is_announced && last == burst.first;
-        match self.take(&new.searched(), in_burst(new, last.clone(), Hiding::No), seeker).await? {
+        match self.take_in_burst(new, &last, Hiding::No, seeker).await? {
             Ok(found) => return Ok(Ok(Step::Found(Box::new(found)))),
             Err(Refusal::Missing) if !was_there => {}
             Err(_) => return Ok(Err(Unseated::Exhausted(burst))),
         }
         let placing = Placing { is_without_server: round.is_without_server, ..Placing::default() };
-        let origin = Origin::Has { burst: &burst, may_be_needless: true };
-        Ok(match self.attempt(search, &last, seeker, placing, origin).await? {
+        Ok(match self.create_in_burst(search, &last, seeker, placing, (&burst, true)).await? {
             Attempt::Created(found) => Ok(Step::Found(found)),
-            Attempt::NoCapacity(reason) => {
-                self.bursts.note_exhausted(&key, &burst);
-                Ok(Step::NoCapacity(reason))
-            }
+            Attempt::NoCapacity(reason) => Ok(Step::NoCapacity(reason)),
             Attempt::Replaced(other) => Err(Unseated::Replaced(Some(other))),
             Attempt::Exists | Attempt::Lost => Err(Unseated::Replaced(None)),
         })
@@ -278,16 +300,13 @@ impl Matchmaker {
         let sight_after = if position.is_promised { drawn_for } else { Duration::ZERO };
         let waits = round.waits();
         let placing = Placing { nth: nth.into(), sight_after, is_without_server: round.is_without_server };
-        let origin = Origin::Has { burst, may_be_needless: round.may_be_needless(nth) };
+        let created_for = (burst, round.may_be_needless(nth));
         for wait in 0..=waits {
             if role == Role::Creator || wait == waits {
-                match self.attempt(search, &position.lobby_id, seeker, placing, origin).await? {
+                let lobby_id = &position.lobby_id;
+                match self.create_in_burst(search, lobby_id, seeker, placing, created_for).await? {
                     Attempt::Created(found) => return Ok(Step::Found(found)),
-                    Attempt::NoCapacity(reason) => {
-                        // Nobody creates its lobby: the next find need not wait for it.
-                        self.bursts.note_exhausted(&search.head_key(), burst);
-                        return Ok(Step::NoCapacity(reason));
-                    }
+                    Attempt::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
                     Attempt::Exists => {}
                     Attempt::Replaced(_) | Attempt::Lost => return Ok(Step::LookAgain),
                 }
@@ -299,8 +318,7 @@ impl Matchmaker {
                 let pause = spacing + round.pause(wait);
                 self.ambient.sleep(pause.saturating_sub(begun)).await;
             }
-            let claimed = in_burst(new, position.lobby_id.clone(), hiding);
-            match self.take(&new.searched(), claimed, seeker).await? {
+            match self.take_in_burst(new, &position.lobby_id, hiding, seeker).await? {
                 Ok(found) => return Ok(Step::Found(Box::new(found))),
                 Err(Refusal::Missing) => {}
                 Err(_) => return Ok(Step::LookAgain),
@@ -324,14 +342,41 @@ impl Matchmaker {
         let now = self.ambient.now();
         let count = || self.servers.count(&pool, |server| server.fits(&new.pool.game_mode, now));
         if position.role == Role::Creator && count() == 0 {
-            self.learn_servers(&new.pool).await?;
+            self.servers.learn(&new.pool, None).await?;
         }
         let before = position.nth.checked_div(count()).unwrap_or(0).min(SPACINGS_MAX);
         Ok((CREATION_SPACING * before).saturating_sub(self.ambient.now().since(burst.opened_at)))
     }
-}
 
-fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed {
-    let capacity = PartyCapacity::Assumed(new.max_players_party.unwrap_or(new.max_players));
-    Claimed { pool: new.pool.in_shard_of(&lobby_id, new.shards), lobby_id, capacity, hiding }
+    /// Creates a lobby of a burst, which may be a needless one. Without capacity nobody creates it: the next
+    /// find need not wait for it.
+    async fn create_in_burst(
+        &self,
+        search: &Search,
+        lobby_id: &LobbyId,
+        seeker: &Seeker,
+        placing: Placing,
+        (burst, may_be_needless): (&Burst, bool),
+    ) -> Result<Attempt, Error> {
+        let origin = Origin::Has { burst, may_be_needless };
+        let attempt = self.attempt(search, lobby_id, seeker, placing, origin).await?;
+        if matches!(attempt, Attempt::NoCapacity(_)) {
+            self.bursts.note_exhausted(&search.head_key(), burst);
+        }
+        Ok(attempt)
+    }
+
+    /// Takes a seat in a lobby of a burst, which need not be created yet.
+    async fn take_in_burst(
+        &self,
+        new: &NewLobby,
+        lobby_id: &LobbyId,
+        hiding: Hiding,
+        seeker: &Seeker,
+    ) -> Result<Result<Found, Refusal>, Error> {
+        let capacity = PartyCapacity::Assumed(new.max_players_party.unwrap_or(new.max_players));
+        let pool = new.pool.in_shard_of(lobby_id, new.shards);
+        let claimed = Claimed { pool, lobby_id: lobby_id.clone(), capacity, hiding };
+        self.take(&new.searched(), claimed, seeker).await
+    }
 }

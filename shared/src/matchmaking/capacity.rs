@@ -21,7 +21,7 @@ use std::{collections::HashSet, mem, time::Duration};
 use futures_util::future::try_join_all;
 
 use crate::{
-    matchmaking::{matchmaker::Matchmaker, memory::searches::Need, outcomes::NoCapacity, search::Search},
+    matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search, searches::Need},
     models::{
         errors::Error,
         ids::{LobbyId, RegionId},
@@ -33,11 +33,7 @@ use crate::{
     },
     rules::capacity::{MayEnd, displaced, lobbies_of},
     seating::seeker::Seeker,
-    store::{
-        allotment::AllotmentOutcome,
-        ending::EndOutcome,
-        failed_searches::{BELIEVED_FOR, FailedSearch, SearchKey},
-    },
+    store::{allotment::AllotmentOutcome, ending::EndOutcome, failed_searches::BELIEVED_FOR},
 };
 
 /// Servers of a region that one search reads at most.
@@ -102,18 +98,6 @@ impl Ending {
     }
 }
 
-/// The key of the search for what `need` says.
-pub(super) fn key_of(search: &Search, need: Need) -> SearchKey {
-    let wanted = &search.criteria.new_lobby.pool;
-    let key = match need.capacity {
-        NoCapacity::AtCap => SearchKey::below_cap(&wanted.namespace_id),
-        NoCapacity::NoServer => {
-            SearchKey::on_a_server(&wanted.namespace_id, &wanted.region_id, &wanted.game_mode)
-        }
-    };
-    if need.may_displace { key } else { key.without_displacing() }
-}
-
 impl Matchmaker {
     /// Frees capacity: at the cap, takes a part of it back from a server that does not use it, else ends one
     /// lobby of the namespace that may end.
@@ -135,10 +119,10 @@ impl Matchmaker {
         }
         let mut failed_obstacles = self.searches.failed_search(wanted, need, self.ambient.now());
         if failed_obstacles.is_none()
-            && let Some(last) = self.others_failed_search(search, need).await?
+            && let Some(last) = self.searches.others_failed(search, need).await?
         {
             failed_obstacles = Some(last.obstacles.clone());
-            self.believe(search, need, last);
+            self.searches.believe(search, need, last);
             if needed == NoCapacity::AtCap {
                 return Ok(Capacity::None);
             }
@@ -173,8 +157,8 @@ impl Matchmaker {
         if are_all && !self.are_all_used(search, running).await? {
             return Ok(Capacity::Moving);
         }
-        let last = self.publish_failed_search(search, need, Obstacles::new()).await?;
-        self.believe(search, need, last);
+        let last = self.searches.publish_failed(search, need, Obstacles::new()).await?;
+        self.searches.believe(search, need, last);
         Ok(Capacity::None)
     }
 
@@ -245,7 +229,7 @@ impl Matchmaker {
         self.searches.remember_failed(wanted, need, obstacles.clone(), until);
         if needed == NoCapacity::NoServer {
             seeker.trace().servers(obstacles.clone());
-            self.publish_failed_search(search, need, obstacles).await?;
+            self.searches.publish_failed(search, need, obstacles).await?;
         }
         Ok(Capacity::None)
     }
@@ -262,64 +246,6 @@ impl Matchmaker {
             }
         }
         Ok(false)
-    }
-
-    /// Another instance's search without result, unless it is this one's turn to search.
-    async fn others_failed_search(&self, search: &Search, need: Need) -> Result<Option<FailedSearch>, Error> {
-        let key = key_of(search, need);
-        let Some(last) = self.store.last_failed_search(&key).await? else { return Ok(None) };
-        Ok(if self.is_believed(search, &key, &last).await? { Some(last) } else { None })
-    }
-
-    /// Whether the `last` search without result is believed: not when it is this instance's turn to search.
-    /// One write unit when it ages.
-    pub(super) async fn is_believed(
-        &self,
-        search: &Search,
-        key: &SearchKey,
-        last: &FailedSearch,
-    ) -> Result<bool, Error> {
-        let now = self.ambient.now();
-        if last.lobby_count_max != search.settings.namespace.lobby_count_max || now >= last.believed_until() {
-            return Ok(false);
-        }
-        if now < last.ages_at() {
-            return Ok(true);
-        }
-        if self.searches.has_turn(key, now) {
-            return Ok(false);
-        }
-        let is_our_turn = self.store.claims_search(key, now).await?;
-        if is_our_turn {
-            self.searches.note_turn(key, now);
-        }
-        Ok(!is_our_turn)
-    }
-
-    async fn publish_failed_search(
-        &self,
-        search: &Search,
-        need: Need,
-        obstacles: Obstacles,
-    ) -> Result<FailedSearch, Error> {
-        let lobby_count_max = search.settings.namespace.lobby_count_max;
-        let failed = FailedSearch { found_at: self.ambient.now(), lobby_count_max, obstacles };
-        self.store.publish_failed_search(&key_of(search, need), &failed).await?;
-        Ok(failed)
-    }
-
-    /// Believes a search without result, for a little less than the longest time allowed: one of many
-    /// instances searches again before.
-    pub(super) fn believe(&self, search: &Search, need: Need, failed: FailedSearch) {
-        let until = failed.found_at + self.ambient.jittered(BELIEVED_FOR);
-        let wanted = &search.criteria.new_lobby.pool;
-        match need.capacity {
-            NoCapacity::AtCap => {
-                let (namespace_id, cap) = (&wanted.namespace_id, failed.lobby_count_max);
-                self.searches.remember_full(namespace_id, need.may_displace, cap, until);
-            }
-            NoCapacity::NoServer => self.searches.remember_failed(wanted, need, failed.obstacles, until),
-        }
     }
 
     /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the

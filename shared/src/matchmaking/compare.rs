@@ -12,19 +12,22 @@ use crate::{
     base::ambient::Timestamp,
     matchmaking::{
         contention::Contention,
+        hints,
         limits::{COMPARED_MAX, ROOMY, TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
         memory::pools::KnownLobby,
         search::{Claimed, Existing, Search, by_distance, searched},
     },
     models::{
+        availability::{Availability, Refusal, sort_fullest_first},
         errors::Error,
         ids::{LobbyId, ServerKey},
-        lobby::{Availability, Lobby, Refusal, Room, sort_fullest_first},
+        lobby::Lobby,
+        room::Room,
     },
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
-    store::lobbies::{Candidate, PartyCapacity},
+    store::{lobbies::Candidate, seats::PartyCapacity},
     wire::explanation::Reason,
 };
 
@@ -310,7 +313,7 @@ impl Matchmaker {
         let now = self.ambient.now();
         let (mut candidates, mut unread) = (Vec::new(), Vec::new());
         for searched in pools {
-            let scanned = is_scan.then(|| self.pools.scanned(searched, sight, now)).flatten();
+            let scanned = is_scan.then(|| self.scans.shown(searched, sight, now)).flatten();
             if scanned.is_none() {
                 unread.push(searched);
             }
@@ -336,7 +339,7 @@ impl Matchmaker {
                 self.pools.note_shown(searched, found.len(), self.ambient.now());
                 let has_more = found.len() >= limit;
                 if is_scan {
-                    self.pools.note_scan(searched, &found, has_more, sight, now);
+                    self.scans.note(searched, &found, has_more, sight, now);
                 }
                 let fits = |candidate: &Candidate| candidate.tag_digests.contain(&searched.tag_digests);
                 let (fitting, others): (Vec<_>, Vec<_>) = found.into_iter().partition(fits);
@@ -371,7 +374,7 @@ impl Matchmaker {
             seen.extend(compared.iter().cloned());
             let now = self.ambient.now();
             let mut lobbies = self.store.lobbies(&compared).await?;
-            self.correct_hints(&lobbies, pools, seeker, now).await?;
+            hints::correct(&self.store, &self.ambient, &lobbies, pools, seeker, now).await?;
             let silent = silent_servers(&lobbies, now);
             lobbies.retain(|lobby| match lobby.availability_for_find(seeker.seats().count(), now) {
                 Availability::Refused(refusal) => {
@@ -429,7 +432,7 @@ impl Matchmaker {
             let (silent, others): (Vec<_>, Vec<_>) =
                 mem::take(candidates).into_iter().partition(|candidate| dead.contains(&candidate.lobby_id));
             *candidates = others;
-            self.hide_dead(silent.iter().map(|silent| &silent.lobby_id), now).await?;
+            hints::hide_dead(&self.store, silent.iter().map(|silent| &silent.lobby_id), now).await?;
         }
         Ok(())
     }

@@ -1,12 +1,6 @@
-//! Creating one lobby on a game server, and what an instance knows of the servers.
-//!
-//! A lobby goes to the fullest server. Transactions that conflict at one server's item fail: each conflict
-//! within the last second doubles the number of the fullest servers among which the instance draws. Once
-//! eight servers have a part of the limit left, it draws only from those (decision 26).
+//! Creating one lobby on a game server.
 
 use std::{collections::BTreeMap, time::Duration};
-
-use futures_util::future::try_join_all;
 
 use crate::{
     base::{
@@ -16,19 +10,16 @@ use crate::{
     matchmaking::{
         capacity::Capacity,
         contention::Contention,
-        limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
-        outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
+        outcomes::{Attempt, NoCapacity, Origin, Placing},
         search::Search,
     },
     models::{
         errors::Error,
         ids::LobbyId,
-        lobby::{EndCause, Lobby, Stage},
-        pool::Pool,
+        lobby::{Lobby, Stage},
         server::Server,
     },
-    rules::criteria::NewLobby,
     seating::{reply::Found, seeker::Seeker},
     store::{
         creation::{BURST_WINDOW, Burst, Creation, CreationOutcome, Renewal, YOUNG_BURST_AGE},
@@ -48,14 +39,6 @@ const DISPLACED_MAX: u32 = 2;
 const MOVING_PAUSES: Pauses = Pauses::tripling(Duration::from_millis(100)).jittered();
 /// Such pauses before a creation gives up on that capacity.
 const MOVING_PAUSES_MAX: u32 = 4;
-/// Long-silent servers, and lobbies of each, that one look for places ends. An hour later, a look finds the
-/// others again.
-const SERVERS_ENDED_MAX: usize = 16;
-const LOBBIES_ENDED_MAX: usize = 8;
-/// Servers among which a draw would often hit the same one for two lobbies of a burst.
-const SERVERS_IN_TURN_MAX: u32 = 8;
-/// More servers than are known of any region.
-const SERVERS_MAX: u64 = 1 << 16;
 
 /// How a creation may be allotted its part of the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,30 +59,6 @@ impl Allotment {
 }
 
 impl Matchmaker {
-    /// Creates a lobby without an election, where the pool is too busy for one; else `None`.
-    pub(super) async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Option<Step>, Error> {
-        let new = &search.criteria.new_lobby;
-        let searched = new.searched();
-        if !self.pools.creates_alone(&searched, new.max_players, self.ambient.now()) {
-            return Ok(None);
-        }
-        let lobby_id = LobbyId::from(self.ambient.uuid());
-        let fills_it = self.pools.fills_alone(&searched, new.max_players, self.ambient.now());
-        let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
-        let placing = Placing { sight_after, ..Placing::default() };
-        let seats = seeker.seats().count();
-        let (in_use, is_one_open) = self.pools.in_use(&searched, seats, BURST_WINDOW, self.ambient.now());
-        match self.attempt(search, &lobby_id, seeker, placing, Origin::Alone).await? {
-            Attempt::Created(mut found) => {
-                seeker.trace().created_beside(in_use);
-                found.outcome = FindOutcome::Created { is_race_create: is_one_open };
-                Ok(Some(Step::Found(found)))
-            }
-            Attempt::NoCapacity(reason) => Ok(Some(Step::NoCapacity(reason))),
-            Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => Ok(Some(Step::LookAgain)),
-        }
-    }
-
     /// Tries to create the lobby `lobby_id`, and frees capacity where there is none. The find that drew its
     /// first position keeps the lobby meanwhile, so that others wait for one lobby, not for two.
     pub(super) async fn attempt(
@@ -150,7 +109,13 @@ impl Matchmaker {
         let mut allotted = None;
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
-            let chosen = self.choose_server(new, lobby_count_max, allotment, placing, now, seeker).await?;
+            let fits = |server: &Server| {
+                let is_allotted = server.next_block(lobby_count_max).is_none();
+                server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
+            };
+            let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
+            let chosen =
+                self.servers.choose(&new.pool, placing, (is_busy, now), fits, seeker.trace()).await?;
             placing.is_without_server = false;
             let Some(server) = chosen else {
                 let allotted = match allotted.take() {
@@ -270,84 +235,6 @@ impl Matchmaker {
         }
         let named = self.store.burst(&search.head_key()).await?;
         Ok(named.is_none_or(|named| named.first != burst.first))
-    }
-
-    /// Reads the servers that lobbies of `pool` can be placed on, as a function's first creation does.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn know_servers(&self, pool: &Pool) -> Result<(), Error> {
-        self.learn_servers(pool).await.map(|_read| ())
-    }
-
-    /// The same where this instance knows none; returns whether it read that none of them has a place. The
-    /// creation reads them if that fails.
-    pub(super) async fn meet_servers(&self, pool: &Pool, seeker: &Seeker) -> bool {
-        if self.servers.are_known(&pool.placement(), self.settings.age_max(), self.ambient.now()) {
-            return false;
-        }
-        let Ok((silent, has_place)) = self.learn_servers(pool).await else { return false };
-        seeker.trace().silent_servers(&silent);
-        !has_place
-    }
-
-    /// The same; returns the servers read that are silent, and whether one has a place.
-    pub(super) async fn learn_servers(&self, pool: &Pool) -> Result<(Vec<Server>, bool), Error> {
-        let placement = pool.placement();
-        let now = self.ambient.now();
-        let (servers, silent) = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
-        let has_place = servers.iter().any(|server| server.fits(&pool.game_mode, now));
-        self.servers.remember(&placement, servers, now);
-        let over = silent.iter().filter(|server| server.used > 0 && server.is_long_silent(now));
-        try_join_all(over.take(SERVERS_ENDED_MAX).map(|server| self.end_lobbies_of_silent(server))).await?;
-        Ok((silent, has_place))
-    }
-
-    /// Ends some lobbies of a long-silent server. Once the last has ended, the server costs nothing more
-    /// (I14).
-    async fn end_lobbies_of_silent(&self, server: &Server) -> Result<(), Error> {
-        let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_ENDED_MAX).await?;
-        for lobby in self.store.lobbies(&page.lobby_ids).await? {
-            match self.store.end_lobby(&lobby, EndCause::ServerDead, &self.ambient).await {
-                // Its server sent a heartbeat, or another request ends it.
-                Ok(_) | Err(Error::Contention) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// The fullest server with a place, from memory while it has one that fits, else from the index; one of
-    /// the fullest while creations conflict there.
-    async fn choose_server(
-        &self,
-        new: &NewLobby,
-        lobby_count_max: u32,
-        allotment: Allotment,
-        placing: Placing,
-        now: Timestamp,
-        seeker: &Seeker,
-    ) -> Result<Option<Server>, Error> {
-        let pool = new.pool.placement();
-        let fits = |server: &Server| {
-            let is_allotted = server.next_block(lobby_count_max).is_none();
-            server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
-        };
-        // While busy, any server: all creations would conflict at the fullest, and it refuses them once it is
-        // full. The lobbies of a burst go to few servers in turn.
-        let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
-        let is_in_turn = placing.is_promised() && self.servers.count(&pool, fits) <= SERVERS_IN_TURN_MAX;
-        let spread = if is_busy && !is_in_turn { SERVERS_MAX } else { self.servers.spread(&pool, now) };
-        let pick = placing.nth + self.ambient.below(spread);
-        let is_fresh = |server: &Server| fits(server) && server.has_fresh_lease(now);
-        if let Some(server) = self.servers.nth_fullest(&pool, pick, self.settings.age_max(), now, is_fresh) {
-            return Ok(Some(server));
-        }
-        if !placing.is_without_server {
-            let (silent, _has_place) = self.learn_servers(&new.pool).await?;
-            seeker.trace().silent_servers(&silent);
-        }
-        Ok(self.servers.nth_fullest(&pool, pick, Duration::MAX, now, fits))
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
+        limits::{FIND_DEADLINE, ROUNDS_MAX, pause_after},
         matchmaker::Matchmaker,
         outcomes::{NoCapacity, Step, refusal},
         search::{Existing, Search, is_beside},
@@ -75,7 +75,7 @@ impl Matchmaker {
             }
             if !search.may_create {
                 seeker.trace().creation(explanation::Creation::Prevented);
-                self.pools.note_in_vain(pools);
+                self.scans.note_in_vain(pools);
                 return Err(Error::NoAvailableLobbies);
             }
             seeker.trace().creation(explanation::Creation::NothingJoinable);
@@ -93,10 +93,9 @@ impl Matchmaker {
                     return self.find_without_creating(search, beyond, reason, seeker, deadline).await;
                 }
             }
-            if self.ambient.now() >= deadline {
+            if !pause_after(round, deadline, &self.ambient).await {
                 break;
             }
-            ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
     }
@@ -123,7 +122,7 @@ impl Matchmaker {
         for searched in beyond.iter().filter(|searched| !is_creatable(searched)) {
             seeker.trace().region(&searched.pool.region_id, RegionOutcome::NothingJoinable);
         }
-        self.pools.note_in_vain(&search.criteria.pools);
+        self.scans.note_in_vain(&search.criteria.pools);
         Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()))
     }
 

@@ -6,22 +6,23 @@ use crate::{
     auth::settings::Settings,
     base::ambient::Timestamp,
     matchmaking::{
-        limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
+        limits::{FIND_DEADLINE, ROUNDS_MAX, pause_after},
         matchmaker::Matchmaker,
         outcomes::{Attempt, Origin, Placing, refusal},
         search::Search,
         waiting::deadline_after,
     },
     models::{
+        availability::{Access, Refusal},
         errors::Error,
         ids::LobbyId,
-        lobby::{Access, Lobby, Refusal},
+        lobby::Lobby,
         lobby_code::LobbyCode,
         pool::Tags,
         version::{GameModeConfig, Version},
     },
     seating::{reply::Found, seeker::Seeker},
-    store::lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+    store::seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     wire::explanation::FindOutcome,
 };
 
@@ -170,10 +171,9 @@ impl Matchmaker {
                 Attempt::Exists => code = LobbyCode::random(&self.ambient),
                 Attempt::Replaced(_) | Attempt::Lost => {}
             }
-            if self.ambient.now() >= deadline {
+            if !pause_after(round, deadline, &self.ambient).await {
                 break;
             }
-            ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
     }

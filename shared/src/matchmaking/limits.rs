@@ -2,14 +2,17 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use crate::base::{ambient::Timestamp, pauses::Pauses};
+use crate::base::{
+    ambient::{Ambient, Timestamp},
+    pauses::Pauses,
+};
 
 /// How long a find may try; far below the function's time-out.
 pub(super) const FIND_DEADLINE: Duration = Duration::from_secs(5);
 /// Rounds of looking and creating before a find gives up.
 pub(super) const ROUNDS_MAX: u32 = 12;
 /// Pauses after lost rounds.
-pub(super) const ROUND_PAUSES: Pauses =
+const ROUND_PAUSES: Pauses =
     Pauses::doubling(Duration::from_millis(5)).up_to(Duration::from_millis(80)).jittered();
 
 /// Candidates whose fullness is compared exactly in each pool (decision 10).
@@ -33,4 +36,13 @@ pub(super) fn drop_old(times: &mut VecDeque<Timestamp>, now: Timestamp) {
     while times.front().is_some_and(|at| now.since(*at) >= LEARNT_AGE_MAX) {
         times.pop_front();
     }
+}
+
+/// Pauses after a lost round, unless it is past `deadline`; returns whether the find has time for another.
+pub(super) async fn pause_after(round: u32, deadline: Timestamp, ambient: &Ambient) -> bool {
+    let has_time = ambient.now() < deadline;
+    if has_time {
+        ROUND_PAUSES.wait(round, ambient).await;
+    }
+    has_time
 }

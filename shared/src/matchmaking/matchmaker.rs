@@ -5,7 +5,12 @@ use std::sync::Arc;
 use crate::{
     auth::settings::SettingsCache,
     base::ambient::Ambient,
-    matchmaking::memory::{bursts::Bursts, pools::Pools, searches::Searches, servers::Servers},
+    matchmaking::{
+        memory::{bursts::Bursts, pools::Pools, scans::Scans},
+        searches::Searches,
+        servers::Servers,
+    },
+    models::{errors::Error, pool::Pool},
     store::client::Store,
 };
 
@@ -16,6 +21,7 @@ pub struct Matchmaker {
     pub(super) settings: Arc<SettingsCache>,
     pub(super) ambient: Ambient,
     pub(super) pools: Pools,
+    pub(super) scans: Scans,
     pub(super) bursts: Bursts,
     pub(super) servers: Servers,
     pub(super) searches: Searches,
@@ -26,13 +32,22 @@ impl Matchmaker {
     #[must_use]
     pub fn new(store: Store, settings: Arc<SettingsCache>, ambient: Ambient) -> Self {
         Self {
+            pools: Pools::default(),
+            scans: Scans::default(),
+            bursts: Bursts::default(),
+            servers: Servers::new(store.clone(), ambient.clone(), settings.age_max()),
+            searches: Searches::new(store.clone(), ambient.clone()),
             store,
             settings,
             ambient,
-            pools: Pools::default(),
-            bursts: Bursts::default(),
-            servers: Servers::default(),
-            searches: Searches::default(),
         }
+    }
+
+    /// Reads the servers that lobbies of `pool` can be placed on, as a function's first creation does.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn know_servers(&self, pool: &Pool) -> Result<(), Error> {
+        self.servers.learn(pool, None).await.map(|_has_place| ())
     }
 }

@@ -5,5 +5,4 @@
 
 pub(super) mod bursts;
 pub(super) mod pools;
-pub(super) mod searches;
-pub(super) mod servers;
+pub(super) mod scans;

@@ -7,7 +7,6 @@
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        limits::LEARNT_AGE_MAX,
         matchmaker::Matchmaker,
         outcomes::{NoCapacity, Step},
         search::{Existing, Search, is_beside},
@@ -121,23 +120,7 @@ impl Matchmaker {
     /// instance knows a place.
     async fn has_place(&self, search: &Search, seeker: &Seeker) -> Result<bool, Error> {
         let pool = &search.criteria.new_lobby.pool;
-        let (placement, now) = (pool.placement(), self.ambient.now());
-        let has_known = || {
-            self.servers
-                .count(&placement, |server| server.fits(&pool.game_mode, now) && server.has_fresh_lease(now))
-                > 0
-        };
-        if self.servers.are_known(&placement, self.settings.age_max(), now) && has_known() {
-            return Ok(true);
-        }
-        if !self.servers.are_known(&placement, LEARNT_AGE_MAX, now) {
-            let (silent, has_place) = self.learn_servers(pool).await?;
-            seeker.trace().silent_servers(&silent);
-            if has_place {
-                return Ok(true);
-            }
-        }
-        self.is_burst_under_way(search).await
+        Ok(self.servers.has_place(pool, seeker.trace()).await? || self.is_burst_under_way(search).await?)
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::{
     models::ids::LobbyId,
     rules::criteria::NewLobby,
-    store::{creation::Burst, lobbies::Hiding},
+    store::{creation::Burst, seats::Hiding},
 };
 
 /// What a find does about the lobby of its position.

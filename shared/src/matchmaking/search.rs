@@ -9,7 +9,7 @@ use crate::{
     seating::reply::Found,
     store::{
         creation::HeadKey,
-        lobbies::{Hiding, PartyCapacity},
+        seats::{Hiding, PartyCapacity},
     },
 };
 

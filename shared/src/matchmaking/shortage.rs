@@ -5,8 +5,11 @@ use futures_util::future::try_join;
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        capacity::key_of, matchmaker::Matchmaker, memory::searches::Need, outcomes::NoCapacity,
-        position::last_lobby, search::Search,
+        matchmaker::Matchmaker,
+        outcomes::NoCapacity,
+        position::last_lobby,
+        search::Search,
+        searches::{Need, key_of},
     },
     models::{
         errors::Error, ids::ServerKey, pool::Pool, server::Server, shortage::Obstacles,
@@ -77,8 +80,7 @@ impl Matchmaker {
             }
             NoCapacity::NoServer => {
                 let evidence = self.store.evidence(head.as_ref(), &[], &[]);
-                let (evidence, (_silent, has_place)) = try_join(evidence, self.learn_servers(wanted)).await?;
-                (evidence, has_place)
+                try_join(evidence, self.servers.learn(wanted, None)).await?
             }
         };
         if has_place {
@@ -123,9 +125,9 @@ impl Matchmaker {
     ) -> Result<Option<(Known, Timestamp)>, Error> {
         for ((need, key), failed) in NEEDS.into_iter().zip(keys).zip(&evidence.searches) {
             if let Some(failed) = failed
-                && self.is_believed(search, key, failed).await?
+                && self.searches.is_believed(search, key, failed).await?
             {
-                self.believe(search, need, failed.clone());
+                self.searches.believe(search, need, failed.clone());
                 let known = Known { need, obstacles: failed.obstacles.clone() };
                 return Ok(Some((known, failed.found_at)));
             }
@@ -157,11 +159,10 @@ impl Matchmaker {
     async fn has_place_of(&self, search: &Search, seeker: &Seeker) -> Result<Option<bool>, Error> {
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
         let was_short = NEEDS.iter().any(|need| self.searches.failed_lately(wanted, *need, now));
-        if !was_short && self.servers.are_known(&wanted.placement(), self.settings.age_max(), now) {
+        if !was_short && self.servers.are_known(&wanted.placement(), now) {
             return Ok(None);
         }
-        let (silent, has_place) = self.learn_servers(wanted).await?;
-        seeker.trace().silent_servers(&silent);
+        let has_place = self.servers.learn(wanted, Some(seeker.trace())).await?;
         let has_left = |server: &Server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now);
         let is_short = self.servers.count(&wanted.placement(), has_left) == 0;
         Ok(is_short.then_some(has_place))

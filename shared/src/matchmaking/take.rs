@@ -1,21 +1,20 @@
-//! Taking a seat in one lobby, and correcting what the index shows of lobbies without one.
+//! Taking a seat in one lobby.
 
 use std::time::Duration;
-
-use futures_util::future::try_join_all;
 
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
+        hints,
         limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
         memory::pools::KnownLobby,
         search::{Claimed, searched},
     },
     models::{
+        availability::{Access, Refusal},
         errors::Error,
-        ids::LobbyId,
-        lobby::{Access, Availability, EndCause, Lobby, Refusal},
+        lobby::Lobby,
         seats::Seats,
     },
     rules::criteria::SearchedPool,
@@ -23,20 +22,9 @@ use crate::{
         reply::Found,
         seeker::{Seeker, Tried},
     },
-    store::{
-        ending::end_in_passing,
-        lobbies::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
-    },
+    store::seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
     wire::explanation::{FindOutcome, Reason},
 };
-
-/// Lobbies of silent servers that one look hides; later looks hide the others.
-const HIDDEN_AT_ONCE: usize = 16;
-/// Lobbies whose room for parties one look notes; later looks note that of the others.
-const ROOMS_NOTED_AT_ONCE: usize = 4;
-/// The find that filled a lobby crashed if the lobby is still in sight after this long. The next find that
-/// sees it hides it.
-const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 
 impl Matchmaker {
     /// Takes a seat where an earlier find of this instance took one, if memory shows another there.
@@ -104,7 +92,8 @@ impl Matchmaker {
                 }
                 if let Some(lobby) = seen {
                     self.bursts.note_seen(&lobby, now);
-                    self.correct_hints(&[*lobby], std::slice::from_ref(searched), seeker, now).await?;
+                    let pools = std::slice::from_ref(searched);
+                    hints::correct(&self.store, &self.ambient, &[*lobby], pools, seeker, now).await?;
                 }
                 Ok(Err(refusal))
             }
@@ -155,34 +144,14 @@ impl Matchmaker {
             let is_in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
             let has_changed = lobby.room.is_some() != lobby.room_at(now).is_some();
             let is_noted = !has_changed || (lobby.room.is_none() && !is_in_sight);
-            return if is_noted { Ok(()) } else { self.note_room(lobby, now).await };
+            return if is_noted { Ok(()) } else { hints::note_room(&self.store, lobby, now).await };
         }
         self.bursts.note_seen(lobby, now);
         match lobby.joinable_from {
-            Some(from) if from <= now + UNSHARED_FOR || lobby.is_hidden_too_long() => self.hide(lobby).await,
+            Some(from) if from <= now + UNSHARED_FOR || lobby.is_hidden_too_long() => {
+                hints::hide_full(&self.store, lobby).await
+            }
             _ => Ok(()),
-        }
-    }
-
-    /// The find already holds its seat, so an unwritten hint must not fail it.
-    pub(super) async fn hide(&self, lobby: &Lobby) -> Result<(), Error> {
-        match self.store.hide_full_lobby(lobby).await {
-            Err(Error::Unavailable(cause)) => {
-                tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby stays in sight until the next find");
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    /// The same for its room for parties.
-    async fn note_room(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
-        match self.store.note_room(lobby, now).await {
-            Err(Error::Unavailable(cause)) => {
-                tracing::warn!(lobby.id = %lobby.lobby_id, cause, "parties see a lobby's room late");
-                Ok(())
-            }
-            other => other,
         }
     }
 
@@ -199,60 +168,6 @@ impl Matchmaker {
             self.pools.note_lost_seat(searched, now);
         }
         Ok(taken)
-    }
-
-    /// Hides lobbies without a seat from later finds: those of silent servers until their next heartbeat, and
-    /// one full lobby whose filler must have crashed. Ends one lobby that never became ready. A party also
-    /// notes the room of some that have less of it than the index shows.
-    pub(super) async fn correct_hints(
-        &self,
-        lobbies: &[Lobby],
-        pools: &[SearchedPool],
-        seeker: &Seeker,
-        now: Timestamp,
-    ) -> Result<(), Error> {
-        let is_misleading = |lobby: &&Lobby| lobby.room.is_some() && lobby.room_at(now) < lobby.room;
-        let misled = lobbies.iter().filter(|_| seeker.seats().count() > 1).filter(is_misleading);
-        try_join_all(misled.take(ROOMS_NOTED_AT_ONCE).map(|lobby| self.note_room(lobby, now))).await?;
-        let is_stale = |lobby: &&Lobby| {
-            let Some(searched) = searched(pools, &lobby.pool) else {
-                return false;
-            };
-            let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            let last_taken = lobby.reserved.values().max().map(|until| until.before(searched.reservation));
-            let filled_long_ago = last_taken.is_none_or(|taken_at| now.since(taken_at) >= STALE_HINT_AGE);
-            in_sight
-                && filled_long_ago
-                && lobby.availability_for_find(1, now) == Availability::Refused(Refusal::Full)
-        };
-        if let Some(lobby) = lobbies.iter().find(is_stale) {
-            self.hide(lobby).await?;
-        }
-        if let Some(lobby) = lobbies.iter().find(|lobby| lobby.is_overdue(now)) {
-            end_in_passing(&self.store, lobby, EndCause::NeverReady, &self.ambient).await;
-        }
-        let silent = lobbies.iter().filter(|lobby| {
-            let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            in_sight && lobby.availability_for_find(1, now) == Availability::Refused(Refusal::LeaseLapsed)
-        });
-        self.hide_dead(silent.map(|lobby| &lobby.lobby_id), now).await
-    }
-
-    /// Hides some lobbies of silent servers. A hint that cannot be written must not fail the find.
-    pub(super) async fn hide_dead(
-        &self,
-        lobby_ids: impl Iterator<Item = &LobbyId>,
-        now: Timestamp,
-    ) -> Result<(), Error> {
-        let some = lobby_ids.take(HIDDEN_AT_ONCE);
-        match try_join_all(some.map(|lobby_id| self.store.hide_dead_lobby(lobby_id, now))).await {
-            Ok(_) => Ok(()),
-            Err(Error::Unavailable(cause)) => {
-                tracing::warn!(cause, "lobbies of a silent server stay in sight until the next find");
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
     }
 }
 

@@ -18,8 +18,8 @@ use crate::{
         client::Store,
         conflicts::{is_accepted, refused},
         items::{from_item, number, to_item},
-        lobbies::unvacated_since,
         lobby_data::Part,
+        seats::unvacated_since,
         writes::Write,
     },
 };

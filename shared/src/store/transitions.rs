@@ -24,7 +24,7 @@ use crate::{
     store::{
         client::Store,
         items::{number, text},
-        lobbies::{ALIVE, as_seen, leave},
+        seats::{ALIVE, as_seen, leave},
         writes::Write,
     },
 };

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::models::{
+    availability::Refusal,
     ids::{GameMode, RegionId},
     latency::Latency,
-    lobby::Refusal,
     pool::Tags,
     shortage::Obstacles,
 };

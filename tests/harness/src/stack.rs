@@ -417,6 +417,14 @@ impl TestGame {
             .await
     }
 
+    /// The same with an `Idempotency-Key`.
+    pub async fn play_keyed(&self, stack: &TestStack, operation: &str, key: &str, body: Value) -> Answer {
+        let request = Request::post(format!("{}/matchmaker/{operation}", stack.demo().base_url))
+            .header("authorization", format!("Bearer {}", self.public))
+            .header("idempotency-key", key);
+        stack.send(request.body(Full::new(body.to_string().into())).expect("a request")).await
+    }
+
     /// A request of a game server of its namespace.
     pub async fn serve(&self, stack: &TestStack, operation: &str, body: Value) -> Answer {
         let path = format!("/matchmaker/servers/{operation}");
@@ -438,6 +446,12 @@ impl TestGame {
     /// The lobby server connects the player of an answer.
     pub async fn connect(&self, stack: &TestStack, seat: &Answer) -> Answer {
         let body = json!({ "player_token": seat.body["player"]["token"] });
+        self.host(stack, &seat.lobby_id(), (Method::POST, "players/connected"), body).await
+    }
+
+    /// The same, asking for what the server learns of the player.
+    pub async fn connect_with_details(&self, stack: &TestStack, seat: &Answer) -> Answer {
+        let body = json!({ "player_token": seat.body["player"]["token"], "details": true });
         self.host(stack, &seat.lobby_id(), (Method::POST, "players/connected"), body).await
     }
 

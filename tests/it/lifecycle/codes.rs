@@ -109,11 +109,8 @@ async fn the_code_of_an_ended_lobby_says_so_until_the_lobby_is_forgotten_and_the
 async fn a_repeated_creation_has_the_same_code() {
     let (stack, game) = start("repeated-code").await;
     let ask = async || {
-        let request = http::Request::post(format!("{}/matchmaker/lobbies/create", stack.demo().base_url))
-            .header("authorization", format!("Bearer {}", game.public))
-            .header("idempotency-key", "k");
-        let body = json!({ "game_mode": "arena" }).to_string();
-        stack.send(request.body(http_body_util::Full::new(body.into())).unwrap()).await.expect_ok()
+        let body = json!({ "game_mode": "arena" });
+        game.play_keyed(&stack, "lobbies/create", "k", body).await.expect_ok()
     };
     let first = ask().await;
     assert!(LobbyCode::typed(&code(&first)).is_some());

@@ -100,8 +100,7 @@ impl Scene {
     }
 
     async fn connect(&self, seat: &Answer) -> Answer {
-        let body = json!({ "player_token": seat.body["player"]["token"], "details": true });
-        self.game.host(&self.stack, &seat.lobby_id(), (Method::POST, "players/connected"), body).await
+        self.game.connect_with_details(&self.stack, seat).await
     }
 
     async fn heartbeat(&self) -> Answer {

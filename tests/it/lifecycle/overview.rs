@@ -18,12 +18,13 @@ use shared::{
     auth::settings::SettingsCache,
     base::ambient::Timestamp,
     function::{config::Environment, instance::Instance},
-    models::{ids::SeatId, lobby::Access, seats::Seats, tag_digests::TagDigests},
+    models::{availability::Access, ids::SeatId, seats::Seats, tag_digests::TagDigests},
     overview::Overview,
     rules::pages::PageRequest,
     store::{
-        lobbies::{BY_SERVER_INDEX, Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+        lobbies::BY_SERVER_INDEX,
         meter::Meter,
+        seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
         statistics::{COUNTING_MAX, Turn},
     },
 };

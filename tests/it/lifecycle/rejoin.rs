@@ -48,12 +48,6 @@ async fn rejoin(stack: &TestStack, seat: &Answer) -> Answer {
     by_token(stack, "rejoin", seat).await
 }
 
-/// Connects, and returns what the lobby server learns of the player.
-async fn connect(stack: &TestStack, game: &TestGame, seat: &Answer) -> Answer {
-    let body = json!({ "player_token": seat.body["player"]["token"], "details": true });
-    game.host(stack, &seat.lobby_id(), CONNECTED, body).await
-}
-
 async fn disconnect_for(stack: &TestStack, game: &TestGame, seat: &Answer, secs: u32) {
     let body = json!({ "player_token": seat.body["player"]["token"], "keep_seconds": secs });
     game.host(stack, &seat.lobby_id(), DISCONNECTED, body).await.expect_ok();
@@ -84,7 +78,7 @@ async fn a_reload_before_connecting_has_the_same_seat_and_token_and_writes_nothi
         assert_eq!(rejoin(&stack, &found).await.expect_ok().body, found.body);
     }
     assert_eq!(game.lobby(&stack, &found.lobby_id()).await, before);
-    let player = connect(&stack, &game, &found).await.expect_ok();
+    let player = game.connect_with_details(&stack, &found).await.expect_ok();
     assert_eq!(
         (&player.body["generation"], &player.body["player_data"]),
         (&json!(0), &json!({ "name": "Ada" }))
@@ -115,11 +109,11 @@ async fn a_player_who_reloads_during_play_replaces_the_older_connection() {
     );
     let again = rejoin(&stack, &new).await.expect_ok();
     assert_eq!(again.body, new.body, "at most one token waits");
-    assert_eq!(connect(&stack, &game, &old).await.refusal(), REMOVED, "I7");
-    let player = connect(&stack, &game, &new).await.expect_ok().body;
+    assert_eq!(game.connect_with_details(&stack, &old).await.refusal(), REMOVED, "I7");
+    let player = game.connect_with_details(&stack, &new).await.expect_ok().body;
     assert_eq!((&player["generation"], &player["replaced"]), (&json!(1), &json!(true)));
     assert_eq!(player["player_id"], json!(stack.seat(&old).seat_id));
-    let twice = connect(&stack, &game, &new).await;
+    let twice = game.connect_with_details(&stack, &new).await;
     assert_eq!(twice.refusal(), TWICE);
     assert_eq!(
         (&twice.body["metadata"]["generation"], &twice.body["metadata"]["replaced"]),
@@ -129,7 +123,7 @@ async fn a_player_who_reloads_during_play_replaces_the_older_connection() {
     game.disconnect(&stack, &old).await.expect_ok();
     assert_eq!(seats_of(&stack, &game, &old).await, (1, 0, 1), "I4");
     game.disconnect(&stack, &new).await.expect_ok();
-    assert_eq!(connect(&stack, &game, &new).await.refusal(), STOPPED, "it was empty");
+    assert_eq!(game.connect_with_details(&stack, &new).await.refusal(), STOPPED, "it was empty");
 }
 
 #[tokio::test]
@@ -143,7 +137,7 @@ async fn a_disconnect_while_a_newer_token_waits_reserves_the_seat_for_it() {
     assert_eq!(seats_of(&stack, &game, &old).await, (2, 1, 1), "I4");
     assert_eq!(find_existing(&stack, &game).await.refusal(), NO_LOBBY, "it counts as taken");
     stack.clock.advance(RESERVED - Duration::from_millis(1));
-    let player = connect(&stack, &game, &new).await.expect_ok().body;
+    let player = game.connect_with_details(&stack, &new).await.expect_ok().body;
     assert_eq!((player.get("replaced"), &player["generation"]), (None, &json!(1)));
     assert_eq!(seats_of(&stack, &game, &stays).await, (2, 0, 2));
 }
@@ -159,16 +153,16 @@ async fn a_seat_is_kept_for_its_player_and_no_longer() {
     }
     assert_eq!(seats_of(&stack, &game, &back).await, (2, 2, 0));
     assert_eq!(find_existing(&stack, &game).await.refusal(), NO_LOBBY);
-    assert_eq!(connect(&stack, &game, &back).await.refusal(), REMOVED, "I7: the token is used");
+    assert_eq!(game.connect_with_details(&stack, &back).await.refusal(), REMOVED, "I7: the token is used");
     stack.clock.advance(KEPT - Duration::from_millis(1));
     let again = rejoin(&stack, &back).await.expect_ok();
-    assert_eq!(connect(&stack, &game, &again).await.expect_ok().body["generation"], 1);
+    assert_eq!(game.connect_with_details(&stack, &again).await.expect_ok().body["generation"], 1);
     stack.clock.advance(Duration::from_millis(1));
     assert_eq!(rejoin(&stack, &late).await.refusal(), EXPIRED);
     let taker = find_existing(&stack, &game).await.expect_ok();
     assert_eq!(taker.lobby_id(), late.lobby_id(), "I4: the seat is taken over");
     assert_eq!(rejoin(&stack, &late).await.refusal(), REMOVED);
-    assert_eq!(connect(&stack, &game, &late).await.refusal(), REMOVED, "I7");
+    assert_eq!(game.connect_with_details(&stack, &late).await.refusal(), REMOVED, "I7");
     let lobby = game.lobby(&stack, &late.lobby_id()).await;
     assert_eq!(lobby.generations.map(|tokens| tokens.len()), Some(1), "tokens go with their seat");
 }
@@ -220,7 +214,7 @@ async fn eight_hours_count_from_the_first_connect() {
     let lobby = game.lobby(&stack, &seat.lobby_id()).await;
     assert_eq!(lobby.reserved.values().copied().collect::<Vec<_>>(), [connected_until]);
     let back = rejoin(&stack, &seat).await.expect_ok();
-    connect(&stack, &game, &back).await.expect_ok();
+    game.connect_with_details(&stack, &back).await.expect_ok();
     let lobby = game.lobby(&stack, &seat.lobby_id()).await;
     // A token has whole seconds.
     assert_eq!(lobby.connected[&stack.seat(&seat).seat_id].secs(), connected_until.secs(), "I4");
@@ -237,8 +231,8 @@ async fn the_oldest_token_brings_its_player_back_too() {
     let oldest = playing(&stack, &game).await;
     for generation in 1..4 {
         let next = rejoin(&stack, &oldest).await.expect_ok();
-        assert_eq!(connect(&stack, &game, &next).await.expect_ok().body["generation"], generation);
-        assert_eq!(connect(&stack, &game, &oldest).await.refusal(), REMOVED, "I7");
+        assert_eq!(game.connect_with_details(&stack, &next).await.expect_ok().body["generation"], generation);
+        assert_eq!(game.connect_with_details(&stack, &oldest).await.refusal(), REMOVED, "I7");
     }
 }
 
@@ -275,7 +269,7 @@ async fn a_player_who_leaves_while_connected_is_not_waited_for() {
     let new = rejoin(&stack, &back).await.expect_ok();
     by_token(&stack, "leave", &back).await.expect_ok();
     game.disconnect(&stack, &back).await.expect_ok();
-    connect(&stack, &game, &new).await.expect_ok();
+    game.connect_with_details(&stack, &new).await.expect_ok();
     // A kept seat is given up at once.
     game.disconnect(&stack, &new).await.expect_ok();
     by_token(&stack, "leave", &new).await.expect_ok();
@@ -307,10 +301,10 @@ async fn after_a_crash_of_its_server_everyone_comes_back_to_the_same_match() {
     for player in &players[1..94] {
         let back = rejoin(&stack, player).await.expect_ok();
         assert_eq!(back.lobby_id(), lobby_id);
-        connect(&stack, &game, &back).await.expect_ok();
+        game.connect_with_details(&stack, &back).await.expect_ok();
     }
-    connect(&stack, &game, &again).await.expect_ok();
-    connect(&stack, &game, &waits).await.expect_ok();
+    game.connect_with_details(&stack, &again).await.expect_ok();
+    game.connect_with_details(&stack, &waits).await.expect_ok();
     assert_eq!(seats_of(&stack, &game, &waits).await, (95, 0, 95));
     // Without a time, and in a mode that keeps none, all are free.
     everyone(&stack, &game, &lobby_id, json!({})).await.expect_ok();
@@ -351,7 +345,7 @@ async fn forty_rejoins_at_once_lead_to_one_connect() {
         let answers = join_all((0..40).map(|_| rejoin(&stack, &seat))).await;
         let tokens: Vec<_> = answers.into_iter().map(Answer::expect_ok).collect();
         assert!(tokens.iter().all(|one| one.body == tokens[0].body), "round {round}");
-        let connects = join_all(tokens.iter().map(|one| connect(&stack, &game, one))).await;
+        let connects = join_all(tokens.iter().map(|one| game.connect_with_details(&stack, one))).await;
         let mut outcomes = BTreeMap::new();
         for answer in &connects {
             *outcomes.entry((answer.status.as_u16(), answer.body["code"].as_str())).or_insert(0) += 1;
@@ -371,7 +365,7 @@ async fn of_two_tokens_that_connect_at_once_the_newer_one_does() {
     let rejoined = join_all(seats.iter().map(|seat| rejoin(&stack, seat))).await;
     let both = seats.iter().zip(&rejoined).map(async |(old, new)| {
         let ((old, new), gone) = join(
-            join(connect(&stack, &game, old), connect(&stack, &game, new)),
+            join(game.connect_with_details(&stack, old), game.connect_with_details(&stack, new)),
             game.disconnect(&stack, old),
         )
         .await;
@@ -398,7 +392,7 @@ async fn of_a_player_who_leaves_and_comes_back_at_once_one_thing_happened() {
         let (left, back) = join(by_token(&stack, "leave", seat), rejoin(&stack, seat)).await;
         left.expect_ok();
         match back.status.as_u16() {
-            200 => connect(&stack, &game, &back).await.status.as_u16() == 200,
+            200 => game.connect_with_details(&stack, &back).await.status.as_u16() == 200,
             _ => {
                 assert_eq!(back.refusal(), REMOVED);
                 false
@@ -426,7 +420,7 @@ async fn a_player_who_comes_back_holds_one_seat_of_the_address_that_took_it() {
     let request = http::Request::post(format!("{}/matchmaker/players/rejoin", stack.demo().base_url));
     let request = request.body(http_body_util::Full::from(body)).unwrap();
     let back = stack.send_from(Ipv4Addr::new(127, 0, 0, 9), request).await.expect_ok();
-    connect(&stack, &game, &back).await.expect_ok();
+    game.connect_with_details(&stack, &back).await.expect_ok();
     let PlayerSeat { namespace_id, client, .. } = stack.seat(&back);
     let client = Client { namespace_id, client_id: client.unwrap() };
     assert_eq!(stack.store().holds(&client).await.unwrap().holds.len(), 2);
@@ -443,19 +437,16 @@ async fn a_player_who_comes_back_holds_one_seat_of_the_address_that_took_it() {
 async fn a_retried_find_of_a_player_who_came_back_has_the_first_token() {
     let (stack, game) = start("keyed", json!({})).await;
     let find = async || {
-        let request = http::Request::post(format!("{}/matchmaker/lobbies/find", stack.demo().base_url))
-            .header("authorization", format!("Bearer {}", game.public))
-            .header("idempotency-key", "k");
-        let body = json!({ "game_modes": ["arena"] }).to_string();
-        stack.send(request.body(http_body_util::Full::from(body)).unwrap()).await.expect_ok()
+        let body = json!({ "game_modes": ["arena"] });
+        game.play_keyed(&stack, "lobbies/find", "k", body).await.expect_ok()
     };
     let found = find().await;
     game.connect(&stack, &found).await.expect_ok();
     let back = rejoin(&stack, &found).await.expect_ok();
     assert_eq!(find().await.body, found.body, "I5");
-    connect(&stack, &game, &back).await.expect_ok();
+    game.connect_with_details(&stack, &back).await.expect_ok();
     assert_eq!(find().await.body, found.body, "I5");
-    assert_eq!(connect(&stack, &game, &found).await.refusal(), REMOVED, "I7");
+    assert_eq!(game.connect_with_details(&stack, &found).await.refusal(), REMOVED, "I7");
 }
 
 #[tokio::test]
@@ -493,11 +484,11 @@ async fn after_a_crash_at_any_call_the_next_request_makes_it_right() {
             let right = game.lobby_token(&stack, &shown.lobby_id());
             let answered = crash(&stack, function, &right, &body, calls).await;
             let back = rejoin(&stack, &shown).await.expect_ok();
-            let connected = connect(&stack, &game, &back).await;
+            let connected = game.connect_with_details(&stack, &back).await;
             assert!([200, 400].contains(&connected.status.as_u16()), "{name}: {}", connected.body);
             assert_eq!(seats_of(&stack, &game, &shown).await, (2, 0, 2), "I4, {name}");
             let again = rejoin(&stack, &back).await.expect_ok();
-            assert_eq!(connect(&stack, &game, &again).await.status, 200, "{name}");
+            assert_eq!(game.connect_with_details(&stack, &again).await.status, 200, "{name}");
             if answered.is_some() {
                 assert_eq!(answered, Some(200), "{name}");
                 break;

@@ -35,19 +35,15 @@ impl Scene {
         scene
     }
 
-    async fn end(&self, arguments: &[&str]) -> Ended {
-        Program::run("muster", &[arguments, &[&self.local.option]].concat(), &BTreeMap::new()).await
-    }
-
     async fn ask(&self, arguments: &[&str]) -> Value {
-        let Ended { status, stdout, stderr } = self.end(&[arguments, &["--json"]].concat()).await;
-        assert!(status.success(), "{arguments:?}: {stderr}");
-        serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{arguments:?}: {stdout}"))
+        let printed = self.local.ask(&[arguments, &["--json"]].concat()).await;
+        serde_json::from_str(&printed).unwrap_or_else(|_| panic!("{arguments:?}: {printed}"))
     }
 
     /// The one line with which a load of a namespace is refused, before it did anything.
     async fn refusal(&self, namespace: &str, arguments: &[&str]) -> String {
-        let Ended { status, stdout, stderr } = self.end(&[&["load", namespace], arguments].concat()).await;
+        let Ended { status, stdout, stderr } =
+            self.local.muster(&[&["load", namespace], arguments].concat()).await;
         assert!(
             matches!(status.code(), Some(3 | 4)) && stdout.is_empty(),
             "{arguments:?}: {status} {stderr}"
@@ -102,7 +98,7 @@ async fn every_player_of_a_load_is_answered_and_nothing_is_left() {
     let scene = Scene::start().await;
     let before = scene.living().await;
     let load = [&["load", "kart/load", "--mode", "duel", "--json"], &SHORT[..]].concat();
-    let Ended { status, stdout, stderr } = scene.end(&load).await;
+    let Ended { status, stdout, stderr } = scene.local.muster(&load).await;
     assert!(status.success(), "{stderr}");
     assert!(
         stderr.starts_with("kart/load: 20 players a second for 1 s, 20 sessions of mode duel"),
@@ -261,7 +257,7 @@ async fn a_load_clears_up_after_one_that_was_killed() {
     let load = [&["load", "kart/load", "--mode", "duel"], &SHORT[..]].concat();
     let ended = async {
         loop {
-            let ended = scene.end(&load).await;
+            let ended = scene.local.muster(&load).await;
             if !ended.stderr.contains("another load is in kart/load") {
                 return ended;
             }

@@ -123,8 +123,7 @@ async fn a_restart_with_data_keeps_the_game_and_applies_what_changed() {
     let token = first["tokens"]["public"].as_str().unwrap();
     let refused = local.find(token, json!({ "game_modes": ["raid"] })).await;
     assert_eq!(refused.refusal(), (403, "CAPTCHA_CAPTCHA_REQUIRED"), "the first start's token still counts");
-    let arguments = ["namespace", "show", "mine/live", local.option.as_str()];
-    let shown = Program::run("muster", &arguments, &BTreeMap::new()).await.stdout;
+    let shown = local.ask(&["namespace", "show", "mine/live"]).await;
     assert!(shown.contains("lobbies at most      7"), "{shown}");
     assert!(shown.contains("kept.example new.example") && !shown.contains("old.example"), "{shown}");
 }
@@ -152,9 +151,7 @@ async fn a_version_file_is_a_game_with_one_namespace() {
     assert_eq!(answers.len(), 3, "{text}");
     let demo = local.demo().await;
     assert_eq!(demo["game_modes"], json!(["raid"]));
-    let arguments = ["namespace", "show", "my-game/prod", local.option.as_str()];
-    let shown = Program::run("muster", &arguments, &BTreeMap::new()).await;
-    assert!(shown.status.success(), "{shown:?}");
+    local.ask(&["namespace", "show", "my-game/prod"]).await;
     write(&path, &version(2));
     local.program.logged("prod runs version 1-2").await.unwrap();
 }

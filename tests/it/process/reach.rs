@@ -83,15 +83,11 @@ async fn a_namespace_of_ones_own_takes_three_commands() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
     let modes = folder.path("arena.json");
     fs::write(&modes, r#"{"game_modes": {"arena": {"regions": ["fra"], "max_players": 10}}}"#).unwrap();
-    let muster = async |arguments: &[&str]| {
-        let arguments = [arguments, &[local.option.as_str()]].concat();
-        let ended = Program::run("muster", &arguments, &BTreeMap::new()).await;
-        assert!(ended.status.success(), "{arguments:?}: {}", ended.stderr);
-        ended.stdout.trim_end().to_owned()
-    };
-    muster(&["game", "create", "my-game", "--region", "fra=Frankfurt@50.11,8.68", "--config", &modes]).await;
-    let server = muster(&["token", "create", "server", "my-game/prod"]).await;
-    let public = muster(&["token", "create", "public", "my-game/prod"]).await;
+    local
+        .ask(&["game", "create", "my-game", "--region", "fra=Frankfurt@50.11,8.68", "--config", &modes])
+        .await;
+    let server = local.ask(&["token", "create", "server", "my-game/prod"]).await;
+    let public = local.ask(&["token", "create", "public", "my-game/prod"]).await;
     let arena = json!({ "game_modes": ["arena"] });
     let early = local.find(&public, arena.clone()).await;
     assert_eq!(early.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));

@@ -172,13 +172,6 @@ const COMMANDS: [&[&str]; 12] = [
     &["doctor"],
 ];
 
-async fn muster(local: &Local, arguments: &[&str]) -> String {
-    let arguments = [arguments, &[local.option.as_str()]].concat();
-    let Ended { status, stdout, stderr } = Program::run("muster", &arguments, &BTreeMap::new()).await;
-    assert!(status.success(), "{arguments:?}: {stdout}{stderr}");
-    stdout.trim().to_owned()
-}
-
 fn lobby_token(lobbies: &Value, lobby_id: &str) -> String {
     let lobbies = lobbies["lobbies"].as_array().unwrap();
     let found = lobbies.iter().find(|lobby| lobby["lobby_id"] == lobby_id).unwrap();
@@ -232,16 +225,16 @@ async fn what_a_later_release_stored_is_worked_with_and_kept() {
     let local = Local::start_in(&data).await;
     let create =
         ["game", "create", "mine", "--region", "fra=Frankfurt@50.1,8.7", "--config", &modes, "--json"];
-    let made: Value = serde_json::from_str(&muster(&local, &create).await).unwrap();
+    let made: Value = serde_json::from_str(&local.ask(&create).await).unwrap();
     let scene = Scene {
         game_id: made["game_id"].as_str().unwrap().to_owned(),
         namespace_id: made["namespaces"]["prod"].as_str().unwrap().to_owned(),
         cloud: made["cloud_token"].as_str().unwrap().to_owned(),
-        public: muster(&local, &["token", "create", "public", "mine/prod"]).await,
-        server: muster(&local, &["token", "create", "server", "mine/prod"]).await,
+        public: local.ask(&["token", "create", "public", "mine/prod"]).await,
+        server: local.ask(&["token", "create", "server", "mine/prod"]).await,
     };
-    muster(&local, &["version", "create", "mine", &screened]).await;
-    muster(&local, &["token", "revoke-all", "mine/prod", "development", "--yes"]).await;
+    local.ask(&["version", "create", "mine", &screened]).await;
+    local.ask(&["token", "revoke-all", "mine/prod", "development", "--yes"]).await;
     scene.manage(&local).await;
     scene.register(&local).await;
     let criteria = json!({ "game_modes": ["arena"], "tags": { "map": "dust" } });
@@ -283,9 +276,9 @@ async fn what_a_later_release_stored_is_worked_with_and_kept() {
 
     // Nor is the command at a loss.
     for arguments in COMMANDS {
-        muster(&local, arguments).await;
+        local.ask(arguments).await;
     }
-    let exported: Value = serde_json::from_str(&muster(&local, &["game", "export", "mine"]).await).unwrap();
+    let exported: Value = serde_json::from_str(&local.ask(&["game", "export", "mine"]).await).unwrap();
     let mode = &exported["versions"][0]["config"]["game_modes"]["arena"];
     assert!(mode[LATER].is_object() && mode["actions"]["create"][LATER].is_object(), "{exported}");
     let import = file("mine.json", &exported.to_string());

@@ -37,34 +37,30 @@ async fn move_items(client: &DynamoDb, own: &str, other: &str, key: &[&str]) -> 
 #[tokio::test]
 async fn a_game_finds_lobbies_with_its_tokens_of_before_once_its_tables_are_copied_back() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
-    let muster = async |arguments: &[&str]| {
-        let arguments = [arguments, &[local.option.as_str()]].concat();
-        Program::run("muster", &arguments, &BTreeMap::new()).await
-    };
     let config = folder.path("modes.json");
     fs::write(&config, r#"{ "game_modes": { "arena": { "regions": ["ams"], "max_players": 2 } } }"#).unwrap();
     let create =
         ["game", "create", "mine", "--region", "ams=Amsterdam@52.37,4.89", "--config", &config, "--json"];
-    let created: Value = serde_json::from_str(&muster(&create).await.stdout).unwrap();
-    let server = muster(&["token", "create", "server", "mine/prod"]).await.stdout;
-    let public = muster(&["token", "create", "public", "mine/prod"]).await.stdout;
+    let created: Value = serde_json::from_str(&local.muster(&create).await.stdout).unwrap();
+    let server = local.muster(&["token", "create", "server", "mine/prod"]).await.stdout;
+    let public = local.muster(&["token", "create", "public", "mine/prod"]).await.stdout;
 
     let store = get(&format!("{}/_local/store", local.base_url)).await.expect_ok().body;
     let client = patient_client(store["endpoint"].as_str().unwrap());
     let of_catalog = move_items(&client, "CatalogTable", "restored-catalog", &["pk", "sk"]).await;
     let of_tokens = move_items(&client, "TokensTable", "restored-tokens", &["digest"]).await;
-    assert!(!muster(&["game", "show", "mine"]).await.status.success());
+    assert!(!local.muster(&["game", "show", "mine"]).await.status.success());
     // Another table's items have another key.
-    let mistaken = muster(&["restore", "tokens=restored-catalog", "--yes"]).await;
+    let mistaken = local.muster(&["restore", "tokens=restored-catalog", "--yes"]).await;
     assert_eq!(mistaken.status.code(), Some(4), "{}", mistaken.stderr);
     assert!(mistaken.stderr.contains("restored-catalog is no copy of tokens"), "{}", mistaken.stderr);
 
     let both = ["restore", "catalog=restored-catalog", "tokens=restored-tokens", "--yes", "--json"];
-    let restored = muster(&both).await;
+    let restored = local.muster(&both).await;
     assert!(restored.status.success(), "{}", restored.stderr);
     let counts: Value = serde_json::from_str(&restored.stdout).unwrap();
     assert_eq!(counts, json!({ "catalog": of_catalog, "tokens": of_tokens }));
-    assert!(muster(&["doctor"]).await.status.success());
+    assert!(local.muster(&["doctor"]).await.status.success());
 
     let game = format!("{}/cloud/games/{}", local.base_url, created["game_id"].as_str().unwrap());
     let cloud = Request::get(&game)

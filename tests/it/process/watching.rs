@@ -52,8 +52,7 @@ async fn a_tail_has_a_line_for_each_change() {
     tail.line_with("server mine registered in fra").await.unwrap();
     post(&url("deregister"), server, r#"{ "server_id": "mine" }"#).await.expect_ok();
     tail.line_with("server mine gone").await.unwrap();
-    let end = ["lobby", "end", "--yes", lobby.as_str(), local.option.as_str()];
-    assert!(Program::run("muster", &end, &BTreeMap::new()).await.status.success());
+    local.ask(&["lobby", "end", "--yes", &lobby]).await;
     tail.line_with(&format!("lobby {lobby} ended")).await.unwrap();
     let change: Value = serde_json::from_str(&as_json.line_with("ended").await.unwrap()).unwrap();
     assert_eq!((&change["of"], &change["id"]), (&json!("lobby"), &json!(lobby)));
@@ -66,8 +65,8 @@ async fn a_tail_has_a_line_for_each_change() {
 async fn what_is_not_there_cannot_be_watched() {
     let local = Local::start(&[]).await;
     for arguments in [&["tail"][..], &["lobby", "list", "--watch"]] {
-        let arguments = [arguments, &["demo/nothing", &local.option]].concat();
-        let Ended { status, stdout, stderr } = Program::run("muster", &arguments, &BTreeMap::new()).await;
+        let arguments = [arguments, &["demo/nothing"]].concat();
+        let Ended { status, stdout, stderr } = local.muster(&arguments).await;
         assert_eq!((status.code(), stdout.as_str()), (Some(3), ""));
         assert!(stderr.contains("there is no namespace `nothing`"), "{stderr}");
     }

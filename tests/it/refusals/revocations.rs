@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,
     cloud::issuing::{Issuer, issue_cloud_token},
-    hosting::game_server::{GameServers, Sweep},
+    hosting::{game_server::GameServers, revoked::Sweep},
     models::{
         ids::{NamespaceId, TokenId},
         lobby::Stage,

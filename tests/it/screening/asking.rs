@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use harness::new_game;
-use http::Request;
 
 use super::*;
 
@@ -19,10 +18,7 @@ async fn capped_game(stack: &TestStack, cap: u32, config: Value) -> TestGame {
 }
 
 async fn keyed_find(stack: &TestStack, game: &TestGame, body: Value) -> Answer {
-    let request = Request::post(format!("{}/matchmaker/lobbies/find", stack.demo().base_url))
-        .header("authorization", format!("Bearer {}", game.public))
-        .header("idempotency-key", "k");
-    stack.send(request.body(body.to_string().into()).unwrap()).await
+    game.play_keyed(stack, "lobbies/find", "k", body).await
 }
 
 /// A provider that gives its `verdict` after a sign. Returns the sign, and the count of its calls.

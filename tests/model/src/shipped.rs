@@ -27,7 +27,9 @@ use muster_local::{
     template::Template,
 };
 use serde_json::Value;
-use shared::{models::lobby::Availability as StoredAvailability, store::client::Store as StoreOfItems};
+use shared::{
+    models::availability::Availability as StoredAvailability, store::client::Store as StoreOfItems,
+};
 use tokio::sync::Notify;
 
 use self::{

@@ -13,14 +13,11 @@ use crate::{
         limits::{COMPARED_MAX, LEARNT_AGE_MAX, ROOMY, drop_old},
     },
     models::{
-        ids::LobbyId,
-        lobby::{Availability, Lobby},
-        pool::Pool,
-        seats::Seats,
+        availability::Availability, ids::LobbyId, lobby::Lobby, pool::Pool, seats::Seats,
         tag_digests::TagDigests,
     },
     rules::criteria::SearchedPool,
-    store::lobbies::{Candidate, Hiding},
+    store::{lobbies::Candidate, seats::Hiding},
 };
 
 /// Candidates within a second found full by finds that are a sign of others.
@@ -68,23 +65,6 @@ struct KnownPool {
     looked_to: Option<Candidate>,
     /// When looks ahead led to no room for a party, and how large that was.
     no_room: Option<(Timestamp, u32)>,
-    /// The last scan for tags.
-    scan: Option<Scan>,
-    /// When such scans were wanted.
-    scans: VecDeque<Timestamp>,
-}
-
-/// All candidates of a pool, whatever their tags.
-#[derive(Debug)]
-struct Scan {
-    at: Timestamp,
-    /// Until when it shows lobbies that come into sight.
-    sight: Timestamp,
-    /// Whether a find was refused after it.
-    is_in_vain: bool,
-    candidates: Vec<Candidate>,
-    /// Whether the pool has more.
-    has_more: bool,
 }
 
 /// A lobby, and the seats that this instance knows to be taken there.
@@ -335,53 +315,6 @@ impl Pools {
     pub(in crate::matchmaking) fn note_shown(&self, searched: &SearchedPool, shown: usize, now: Timestamp) {
         if searched.shards > 1 && shown > COMPARED_MAX {
             self.note_busy(searched, now);
-        }
-    }
-
-    /// What a scan of a pool for tags showed less than a second ago as far ahead as `sight`, if this instance
-    /// makes many or that one was in vain: those with the queried tags, how many others, and whether the pool
-    /// has more.
-    pub(in crate::matchmaking) fn scanned(
-        &self,
-        searched: &SearchedPool,
-        sight: Timestamp,
-        now: Timestamp,
-    ) -> Option<(Vec<Candidate>, usize, bool)> {
-        let scanned = |known: &mut KnownPool| {
-            drop_old(&mut known.scans, now);
-            known.scans.push_back(now);
-            let scan = known.scan.as_ref().filter(|scan| now.since(scan.at) < LEARNT_AGE_MAX)?;
-            let is_loaded = Contention::of(known.scans.len(), false) >= Contention::Loaded;
-            if !(is_loaded || scan.is_in_vain) || scan.sight.since(scan.at) < sight.since(now) {
-                return None;
-            }
-            let fits = |candidate: &&Candidate| candidate.tag_digests.contain(&searched.tag_digests);
-            let fitting: Vec<_> = scan.candidates.iter().filter(fits).cloned().collect();
-            let mismatched = scan.candidates.len() - fitting.len();
-            Some((fitting, mismatched, scan.has_more))
-        };
-        self.untagged.with_new(searched.pool.clone(), now, scanned)
-    }
-
-    /// Notes what such a scan showed.
-    pub(in crate::matchmaking) fn note_scan(
-        &self,
-        searched: &SearchedPool,
-        candidates: &[Candidate],
-        has_more: bool,
-        sight: Timestamp,
-        now: Timestamp,
-    ) {
-        let scan = Scan { at: now, sight, is_in_vain: false, candidates: candidates.to_vec(), has_more };
-        self.untagged.with(&searched.pool, |known| known.scan = Some(scan));
-    }
-
-    /// Notes that a find in `pools` was refused after it looked.
-    pub(in crate::matchmaking) fn note_in_vain(&self, pools: &[SearchedPool]) {
-        for searched in pools {
-            self.untagged.with(&searched.pool, |known| {
-                known.scan.iter_mut().for_each(|scan| scan.is_in_vain = true);
-            });
         }
     }
 

@@ -133,10 +133,11 @@ fn what_is_unknown_counts_as_the_safe_one() {
     use crate::{
         base::ambient::Timestamp,
         models::{
+            availability::{Access, Availability, Refusal},
             generations::ShownSeat,
             ids::{SeatId, WriteId},
             lifecycle::{Connect, Illegal, Transition, TransitionState},
-            lobby::{Access, Availability, Refusal, SeatState, Stage},
+            lobby::{SeatState, Stage},
             namespace::CdnAuthType,
             tag_digests::TagDigests,
             token::TokenKind,

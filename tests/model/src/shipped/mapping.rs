@@ -10,12 +10,10 @@ use serde_json::{Map, Value, json};
 use shared::{
     base::ambient::Timestamp,
     models::{
+        availability::{Access as StoredAccess, Availability as StoredAvailability, Refusal},
         generations::Generations,
         ids::{BurstSecret, LobbyId, SeatId, ServerKey, StartId, WriteId},
-        lobby::{
-            Access as StoredAccess, Availability as StoredAvailability, EndCause as StoredCause,
-            Lobby as StoredLobby, Refusal, Stage as StoredStage,
-        },
+        lobby::{EndCause as StoredCause, Lobby as StoredLobby, Stage as StoredStage},
         pool::Pool,
         server::{PlacementPool, Server as StoredServer},
         tag_digests::TagDigests,

@@ -11,7 +11,7 @@ use shared::{
         client::Store,
         creation::{Beginning, Creation as StoredCreation, CreationOutcome, HeadKey},
         ending::EndOutcome,
-        lobbies::{Hiding as StoredHiding, PartyCapacity, SeatClaim},
+        seats::{Hiding as StoredHiding, PartyCapacity, SeatClaim},
     },
 };
 
