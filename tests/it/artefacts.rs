@@ -122,6 +122,12 @@ impl Program {
         self.stderr.line_with(part).await
     }
 
+    /// How many lines on standard error contain `part` so far.
+    pub fn logged_lines(&self, part: &str) -> usize {
+        let text = self.stderr.text.lock().expect("no reader panics");
+        text.lines().filter(|line| line.contains(part)).count()
+    }
+
     /// Everything on standard output so far.
     pub fn printed(&self) -> String {
         self.stdout.text.lock().expect("no reader panics").clone()

@@ -22,6 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 
+mod agent;
 mod commands;
 mod consent;
 mod cost;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::{http::HttpConnector as _, orchestrator::HttpRequest};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::{Request, Response, body::Bytes};
+use hyper::{Request, Response, body::Bytes, header::RETRY_AFTER};
 use muster_console::host::Api;
 use shared::base::aws::CRYPTOGRAPHY;
 
@@ -28,9 +28,15 @@ pub(crate) fn api(base: String) -> Api {
             let answer = connector.call(request.map_err(|error| error.to_string())?).await;
             let answer = answer.map_err(|error| format!("{base} does not answer: {}", root_cause(&error)))?;
             let status = answer.status().as_u16();
+            let retry_after = answer.headers().get("retry-after").map(ToOwned::to_owned);
             let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|error| error.to_string())?.to_bytes();
-            Response::builder().status(status).body(body).map_err(|error| error.to_string())
+            let response = Response::builder().status(status);
+            let response = match retry_after {
+                Some(seconds) => response.header(RETRY_AFTER, seconds),
+                None => response,
+            };
+            response.body(body).map_err(|error| error.to_string())
         })
     })
 }

@@ -4,6 +4,8 @@ use clap::Subcommand;
 #[cfg(feature = "aws")]
 use clap::{CommandFactory as _, Parser};
 
+#[cfg(all(feature = "aws", unix))]
+use crate::agent;
 use crate::{
     cdn, deployment::Deployment, doctor, game, history, lobby, namespace, report::Reported, restore, token,
     version,
@@ -81,6 +83,10 @@ pub(crate) enum Topic {
     /// Prints what becomes of a namespace's lobbies and game servers, a line for each change, until Ctrl-C.
     #[cfg(feature = "aws")]
     Tail(OfNamespace),
+    /// Runs a game server in any language: registers it, and starts and ends its processes.
+    #[cfg(all(feature = "aws", unix))]
+    #[command(subcommand)]
+    Agent(agent::Action),
     /// Prints a completion script for a shell.
     #[cfg(feature = "aws")]
     Completions {
@@ -126,6 +132,8 @@ impl Topic {
             Self::Completions { .. } | Self::Console(_) | Self::Cost(_) | Self::Load(_) | Self::Tail(_) => {
                 Ok(Report::done())
             }
+            #[cfg(all(feature = "aws", unix))]
+            Self::Agent(_) => Ok(Report::done()),
         }
     }
 }

@@ -86,6 +86,8 @@ impl Deed {
             | Topic::Server(lobby::ServerAction::List(_))
             | Topic::Doctor
             | Topic::History { .. } => None,
+            #[cfg(all(feature = "aws", unix))]
+            Topic::Agent(_) => None,
             #[cfg(feature = "aws")]
             Topic::Cost(_) | Topic::Console(_) | Topic::Tail(_) | Topic::Completions { .. } => None,
         }

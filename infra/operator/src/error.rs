@@ -56,6 +56,20 @@ pub enum CommandError {
     /// Arguments that a rule refuses.
     #[error("{0}")]
     Refused(String),
+    /// A command line that cannot be run as it is written.
+    #[error("{0}")]
+    Usage(String),
+    /// The agent's calls were not accepted for three leases.
+    #[error("Muster has accepted no heartbeat for {seconds} s: {last}")]
+    Away {
+        /// The time.
+        seconds: u64,
+        /// The last refusal.
+        last: String,
+    },
+    /// The process that runs all lobbies ended by itself.
+    #[error("the game server ended: {0}")]
+    ServerEnded(String),
     /// Nobody agreed to what ends something for players or cannot be undone.
     #[error("{0}")]
     NotConfirmed(String),
@@ -101,7 +115,9 @@ impl CommandError {
             }
             Self::UnreadableFile { .. } => (Status::Usage, "FILE_UNREADABLE"),
             Self::OtherFile { .. } | Self::BrokenRules { .. } => (Status::Refused, "FILE_INVALID"),
-            Self::RepeatedRegion(_) => (Status::Usage, "USAGE"),
+            Self::RepeatedRegion(_) | Self::Usage(_) => (Status::Usage, "USAGE"),
+            Self::Away { .. } => (Status::Unreachable, "UNREACHABLE"),
+            Self::ServerEnded(_) => (Status::Failed, "SERVER_ENDED"),
             Self::Unknown { .. } => (Status::NotFound, "NOT_FOUND"),
             Self::Refused(_) => (Status::Refused, "REFUSED"),
             Self::NotConfirmed(_) => (Status::Refused, "NOT_CONFIRMED"),

@@ -4,6 +4,8 @@
 //! It reads and writes the tables with the operator's own credentials, by the same store, rules and
 //! conditions as the operations. Each topic is a module. Output is for people, or JSON.
 
+#[cfg(all(feature = "aws", unix))]
+mod agent;
 #[cfg(feature = "aws")]
 mod api;
 mod cdn;
@@ -67,6 +69,8 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
     let deed = Deed::of(&topic);
     let report = match topic {
         Topic::Completions { shell } => return Ok(Command::completions(shell)),
+        #[cfg(unix)]
+        Topic::Agent(action) => agent::run(action).await?,
         // Without a game, these need no deployment.
         Topic::Version(version::Action::Schema) => version::schema(),
         Topic::Version(version::Action::Validate { file, game: None }) => version::validate(&file)?,

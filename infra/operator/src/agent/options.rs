@@ -1,0 +1,351 @@
+//! The agent's options, and what they mean together.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::Path,
+    time::Duration,
+};
+
+use clap::{Args, value_parser};
+use hyper::Uri;
+use serde_json::{Value, json};
+use shared::{
+    base::ambient::Ambient,
+    models::ids::{GameMode, IDENTIFIER_CHARS_MAX, RegionId, ServerId, StartId},
+    rules::registration::{CAPACITY_MAX, LEASE_SECONDS_MAX},
+};
+
+use crate::{
+    agent::{
+        ports::{self, Port},
+        rules::Lease,
+    },
+    error::CommandError,
+};
+
+/// The variable with the server token, which is no option: every user of a machine reads the arguments of
+/// every program.
+pub(super) const SERVER_TOKEN: &str = "MUSTER_SERVER_TOKEN";
+/// Stands for the host that Muster is to take from the registration's request, while ports are checked.
+const ANY_HOST: &str = "game.example";
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The address of Muster's API.
+    #[arg(long, value_name = "URL", env = "MUSTER_API_URL")]
+    api_url: Uri,
+    /// The region that the server is in.
+    #[arg(long, value_name = "REGION", env = "MUSTER_REGION_ID")]
+    region_id: RegionId,
+    /// The name or address that players connect to.
+    #[arg(long, env = "MUSTER_HOSTNAME", required_unless_present = "start_id")]
+    hostname: Option<String>,
+    /// A port that players connect to, with the protocol http, https, tcp, tcp_tls or udp. May be repeated.
+    /// Each lobby gets one number of the range; with --shared the process gets all.
+    #[arg(long = "port", value_name = "LABEL=FIRST-LAST/PROTOCOL", required = true)]
+    ports: Vec<Port>,
+    /// Lobbies that run at once.
+    #[arg(
+        long,
+        value_name = "LOBBIES",
+        env = "MUSTER_CAPACITY",
+        default_value_t = 1,
+        value_parser = value_parser!(u32).range(1..=i64::from(CAPACITY_MAX))
+    )]
+    capacity: u32,
+    /// A game mode that it runs; without it, every one. May be repeated.
+    #[arg(long = "game-mode", value_name = "MODE")]
+    game_modes: Vec<GameMode>,
+    /// One process runs all lobbies, in place of one for each.
+    #[arg(long)]
+    shared: bool,
+    /// Lobbies are ready as soon as their process has been started, or with --shared at once. Without it, the
+    /// process says when.
+    #[arg(long)]
+    auto_ready: bool,
+    /// Names the game server. By default the host's name and a random number.
+    #[arg(long, value_name = "ID", env = "MUSTER_SERVER_ID")]
+    server_id: Option<ServerId>,
+    /// Names this start, for a server that Muster had started.
+    #[arg(long, value_name = "ID", env = "MUSTER_START_ID", hide = true, value_parser = start_id)]
+    start_id: Option<StartId>,
+    /// Seconds between heartbeats while a new lobby may wait for its process, 1 to 60: players wait so much
+    /// longer. By default 2, and 30 with both --shared and --auto-ready, where nobody waits.
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u32).range(1..=60))]
+    heartbeat_seconds: Option<u32>,
+    /// Seconds for which the server counts as alive after a heartbeat. By default three times those between
+    /// heartbeats, and at least 30.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MUSTER_LEASE_SECONDS",
+        value_parser = value_parser!(u32).range(1..=i64::from(LEASE_SECONDS_MAX))
+    )]
+    lease_seconds: Option<u32>,
+    /// Seconds for which running lobbies may go on after SIGTERM or Ctrl-C.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
+    drain_seconds: u32,
+    /// Seconds between SIGTERM to a process whose lobby has ended and its death.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    stop_seconds: u32,
+    /// The server, with its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn start_id(text: &str) -> Result<StartId, String> {
+    StartId::try_from(text.to_owned()).map_err(|form| form.to_string())
+}
+
+/// A game server that the agent registers.
+pub(super) struct Slot {
+    pub server_id: String,
+    pub start_id: String,
+    pub capacity: usize,
+    pub ports: Vec<Port>,
+    /// The request of its registration.
+    pub body: Value,
+}
+
+/// Options that fit together.
+pub(super) struct Settings {
+    pub api_url: String,
+    pub server_token: String,
+    pub region_id: RegionId,
+    pub lease: Lease,
+    pub drain: Duration,
+    pub stop: Duration,
+    pub is_shared: bool,
+    pub auto_ready: bool,
+    pub command: Vec<OsString>,
+    hostname: Option<String>,
+    ports: Vec<Port>,
+    capacity: u32,
+    game_modes: Vec<GameMode>,
+    server_id: String,
+    start_id: String,
+}
+
+impl Settings {
+    /// The settings of `options` and this process's environment.
+    ///
+    /// # Errors
+    /// [`CommandError::Usage`], which names the option.
+    pub fn of(options: Options) -> Result<Self, CommandError> {
+        let token = env::var(SERVER_TOKEN).ok().filter(|token| !token.is_empty());
+        let Some(token) = token else {
+            let wanted = format!("set {SERVER_TOKEN} to a server token of the namespace");
+            return Err(CommandError::Usage(wanted));
+        };
+        let path = env::var_os("PATH");
+        Self::check(options, token, path.as_deref(), &Ambient::system()).map_err(CommandError::Usage)
+    }
+
+    fn check(
+        options: Options,
+        server_token: String,
+        path: Option<&OsStr>,
+        ambient: &Ambient,
+    ) -> Result<Self, String> {
+        let Options { api_url, hostname, ports, capacity, command, .. } = options;
+        let is_address = matches!(api_url.scheme_str(), Some("http" | "https")) && api_url.query().is_none();
+        if !is_address {
+            return Err("--api-url: must be an address such as https://api.example".to_owned());
+        }
+        let host = hostname.as_deref().unwrap_or(ANY_HOST);
+        ports::check(&ports, host).map_err(|violations| format!("--hostname and --port: {violations}"))?;
+        if !options.shared {
+            if let Some(port) = ports.iter().find(|port| port.count() < capacity) {
+                let (label, count) = (&port.label, port.count());
+                return Err(format!(
+                    "--port {label}: has {count} numbers, and --capacity {capacity} needs one for each lobby"
+                ));
+            }
+            if options.start_id.is_some() && capacity > 1 {
+                return Err(
+                    "--capacity: a started server runs one lobby, or all in one process with --shared"
+                        .to_owned(),
+                );
+            }
+        }
+        let program = command.first().map(OsString::as_os_str).unwrap_or_default();
+        if !is_program(program, path) {
+            return Err(format!("-- {}: there is no such program", program.display()));
+        }
+        let is_waited_for = !(options.shared && options.auto_ready);
+        Ok(Self {
+            api_url: api_url.to_string().trim_end_matches('/').to_owned(),
+            server_token,
+            region_id: options.region_id,
+            lease: Lease::of(options.heartbeat_seconds, options.lease_seconds, is_waited_for),
+            drain: Duration::from_secs(options.drain_seconds.into()),
+            stop: Duration::from_secs(options.stop_seconds.into()),
+            is_shared: options.shared,
+            auto_ready: options.auto_ready,
+            server_id: match options.server_id {
+                Some(server_id) => server_id.as_str().to_owned(),
+                None => default_server_id(ambient),
+            },
+            start_id: options.start_id.map_or_else(|| ambient.uuid().to_string(), String::from),
+            game_modes: options.game_modes,
+            hostname,
+            ports,
+            capacity,
+            command,
+        })
+    }
+
+    /// The game servers that it registers: with a process for each lobby, one for each process.
+    pub fn slots(&self) -> Vec<Slot> {
+        if self.is_shared || self.capacity == 1 {
+            let ports = match self.is_shared {
+                true => self.ports.clone(),
+                false => self.ports.iter().filter_map(|port| port.single(0)).collect(),
+            };
+            return vec![self.slot(self.server_id.clone(), self.capacity, ports)];
+        }
+        let slot = |index: u16| {
+            let ports = self.ports.iter().filter_map(|port| port.single(index)).collect();
+            let number = format!("-{}", u32::from(index) + 1);
+            let name = self.server_id.get(..IDENTIFIER_CHARS_MAX - number.len()).unwrap_or(&self.server_id);
+            self.slot(format!("{name}{number}"), 1, ports)
+        };
+        (0..).take(self.capacity.try_into().unwrap_or(usize::MAX)).map(slot).collect()
+    }
+
+    fn slot(&self, server_id: String, capacity: u32, ports: Vec<Port>) -> Slot {
+        let described = ports.iter().map(|port| {
+            let hostname = self.hostname.as_deref();
+            (port.label.clone(), port.to_json(hostname))
+        });
+        let described: serde_json::Map<_, _> = described.collect();
+        let game_modes = Some(&self.game_modes).filter(|modes| !modes.is_empty());
+        let body = json!({
+            "server_id": server_id, "start_id": self.start_id, "region_id": self.region_id,
+            "capacity": capacity, "game_modes": game_modes, "ports": described,
+            "lease_seconds": self.lease.lasts.as_secs(), "auto_ready": self.is_shared && self.auto_ready,
+        });
+        let capacity = capacity.try_into().unwrap_or(usize::MAX);
+        Slot { server_id, start_id: self.start_id.clone(), capacity, ports, body }
+    }
+}
+
+fn default_server_id(ambient: &Ambient) -> String {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let is_kept = |character: &char| character.is_ascii_alphanumeric() || *character == '-';
+    let host: String = host.to_string_lossy().chars().filter(is_kept).take(40).collect();
+    let random = ambient.bytes::<4>().map(|byte| format!("{byte:02x}")).concat();
+    if host.is_empty() { random } else { format!("{host}-{random}") }
+}
+
+/// Whether it is a file, or one of this name is in a folder of `path`. What starts it fails for each lobby.
+fn is_program(program: &OsStr, path: Option<&OsStr>) -> bool {
+    let program = Path::new(program);
+    if program.components().count() > 1 || program.is_absolute() {
+        return program.is_file();
+    }
+    path.into_iter().flat_map(env::split_paths).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    const USUAL: [&str; 8] = [
+        "run",
+        "--api-url=http://127.0.0.1:1",
+        "--region-id=fra",
+        "--hostname=game.example",
+        "--",
+        "/bin/sh",
+        "-c",
+        "x",
+    ];
+
+    fn settings(more: &[&str]) -> Result<Settings, String> {
+        let (options, command) = USUAL.split_at(4);
+        let line =
+            Line::try_parse_from([options, more, command].concat()).map_err(|error| error.to_string())?;
+        Settings::check(line.options, "token".to_owned(), None, &Ambient::system())
+    }
+
+    #[test]
+    fn each_process_has_a_game_server_with_its_own_port() {
+        let of = |more: &[&str]| settings(more).unwrap_or_else(|problem| panic!("{problem}")).slots();
+        let slots =
+            of(&["--port=default=7777-7784/udp", "--port=web=80-82/http", "--capacity=3", "--server-id=a"]);
+        let seen: Vec<_> = slots
+            .iter()
+            .map(|slot| (slot.server_id.as_str(), &slot.body["capacity"], &slot.body["ports"]))
+            .collect();
+        let port = |udp: u16, http: u16| {
+            json!({
+                "default": { "hostname": "game.example", "port": udp, "protocol": "udp" },
+                "web": { "hostname": "game.example", "port": http, "protocol": "http" },
+            })
+        };
+        let one = json!(1);
+        assert_eq!(
+            seen,
+            [("a-1", &one, &port(7777, 80)), ("a-2", &one, &port(7778, 81)), ("a-3", &one, &port(7779, 82))]
+        );
+        assert!(
+            slots.iter().all(|slot| slot.body["auto_ready"] == false && slot.body["lease_seconds"] == 30)
+        );
+
+        let long = "x".repeat(64);
+        let slots = of(&["--port=default=1-12/udp", "--capacity=12", &format!("--server-id={long}")]);
+        assert!(slots.iter().all(|slot| slot.server_id.parse::<ServerId>().is_ok()));
+        assert_eq!(
+            slots.iter().map(|slot| &slot.server_id).collect::<std::collections::BTreeSet<_>>().len(),
+            12
+        );
+    }
+
+    #[test]
+    fn one_process_has_one_game_server_with_all_ports() {
+        let slots = settings(&["--shared", "--auto-ready", "--port=default=7777-7778/tcp", "--capacity=50"]);
+        let slots = slots.unwrap_or_else(|problem| panic!("{problem}")).slots();
+        let [slot] = slots.as_slice() else { panic!("{} servers", slots.len()) };
+        assert_eq!(slot.body["capacity"], 50);
+        assert_eq!(slot.body["ports"]["default"]["port_range"], json!({ "min": 7777, "max": 7778 }));
+        assert_eq!((&slot.body["auto_ready"], &slot.body["lease_seconds"]), (&json!(true), &json!(90)));
+    }
+
+    #[test]
+    fn a_refusal_names_the_option() {
+        for (more, named) in [
+            (&["--port=default=7777/udp", "--capacity=2"][..], "--port default: has 1 numbers"),
+            (&["--port=default=7777"], "--port <LABEL"),
+            (&["--port=default=1-2/udp", "--capacity=0"], "--capacity"),
+            (&["--port=default=1-2/udp", "--capacity=2", "--start-id=a"], "--capacity: a started"),
+            (&["--port=A=1/udp"], "--hostname and --port: ports/A/label/invalid"),
+            (&["--port=a=1/udp", "--lease-seconds=0"], "--lease-seconds"),
+            (&["--port=a=1/udp", "--server-id=a b"], "--server-id"),
+            (&[], "--port <LABEL"),
+        ] {
+            let problem = settings(more).err().unwrap_or_default();
+            assert!(problem.contains(named), "{more:?}: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_a_file_or_in_the_path() {
+        let path = env::join_paths(["/nowhere", "/bin"]).unwrap();
+        for (program, is_there) in
+            [("sh", true), ("/bin/sh", true), ("./sh", false), ("no-such-program", false)]
+        {
+            assert_eq!(is_program(OsStr::new(program), Some(&path)), is_there, "{program}");
+        }
+        assert!(!is_program(OsStr::new("sh"), None));
+    }
+}

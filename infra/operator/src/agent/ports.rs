@@ -1,0 +1,142 @@
+//! Ports of the option `--port`, and the numbers of them that a process gets.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use serde_json::{Value, json};
+use shared::{
+    models::{
+        ports::{Ports, Protocol},
+        violations::Violations,
+    },
+    wire::ports::{PortRangeSpec, PortSpec},
+};
+
+/// A port of the server, as `LABEL=NUMBER/PROTOCOL` or `LABEL=FIRST-LAST/PROTOCOL`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Port {
+    pub label: String,
+    min: u16,
+    max: u16,
+    protocol: Protocol,
+}
+
+impl FromStr for Port {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = || "must be LABEL=FIRST-LAST/PROTOCOL, such as default=7777-7784/udp".to_owned();
+        let (label, rest) = text.split_once('=').ok_or_else(form)?;
+        let (numbers, protocol) = rest.split_once('/').ok_or_else(form)?;
+        let (min, max) = numbers.split_once('-').unwrap_or((numbers, numbers));
+        let number = |text: &str| text.parse().map_err(|_| form());
+        let (min, max) = (number(min)?, number(max)?);
+        let protocol =
+            Protocol::try_from(protocol.to_owned()).map_err(|allowed| format!("the protocol {allowed}"))?;
+        Ok(Self { label: label.to_owned(), min, max, protocol })
+    }
+}
+
+impl Port {
+    /// How many numbers it has.
+    pub fn count(&self) -> u32 {
+        (u32::from(self.max) + 1).saturating_sub(self.min.into())
+    }
+
+    /// The number at `index` of the range, alone; `None` beyond its end.
+    pub fn single(&self, index: u16) -> Option<Self> {
+        let number = self.min.checked_add(index).filter(|number| *number <= self.max)?;
+        Some(Self { min: number, max: number, ..self.clone() })
+    }
+
+    /// The environment variable with its number or range, and that.
+    pub fn variable(&self) -> (String, String) {
+        let label = self.label.to_uppercase().replace('-', "_");
+        let numbers = match self.min == self.max {
+            true => self.min.to_string(),
+            false => format!("{}-{}", self.min, self.max),
+        };
+        (format!("MUSTER_PORT_{label}"), numbers)
+    }
+
+    fn spec(&self, hostname: &str) -> PortSpec {
+        let (min, max) = (u32::from(self.min), u32::from(self.max));
+        let is_single = min == max;
+        PortSpec {
+            hostname: Some(hostname.to_owned()),
+            port: is_single.then_some(min),
+            port_range: (!is_single).then_some(PortRangeSpec { min, max }),
+            protocol: self.protocol,
+        }
+    }
+
+    /// It as a registration describes it.
+    pub fn to_json(&self, hostname: Option<&str>) -> Value {
+        let mut json = match self.min == self.max {
+            true => json!({ "port": self.min, "protocol": self.protocol }),
+            false => {
+                json!({ "port_range": { "min": self.min, "max": self.max }, "protocol": self.protocol })
+            }
+        };
+        if let (Some(hostname), Some(fields)) = (hostname, json.as_object_mut()) {
+            fields.insert("hostname".to_owned(), hostname.into());
+        }
+        json
+    }
+}
+
+/// Checks ports by the rules of a registration.
+///
+/// # Errors
+/// What breaks them, and a label that is given twice.
+pub(super) fn check(ports: &[Port], hostname: &str) -> Result<(), String> {
+    let specs: BTreeMap<String, PortSpec> =
+        ports.iter().map(|port| (port.label.clone(), port.spec(hostname))).collect();
+    if specs.len() < ports.len() {
+        return Err("a label is given twice".to_owned());
+    }
+    Ports::of_specs(&specs, None).map(|_| ()).map_err(|violations: Violations| violations.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(text: &str) -> Port {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_port_is_a_number_or_a_range_of_which_each_process_gets_one() {
+        let range = port("default=7777-7779/udp");
+        assert_eq!(range.count(), 3);
+        assert_eq!(range.single(2), Some(port("default=7779/udp")));
+        assert_eq!(range.single(3), None);
+        assert_eq!(
+            range.to_json(Some("game.example")),
+            json!({ "hostname": "game.example", "port_range": { "min": 7777, "max": 7779 }, "protocol": "udp" })
+        );
+        let admin = port("admin-web=80/http");
+        assert_eq!(admin.to_json(None), json!({ "port": 80, "protocol": "http" }));
+        assert_eq!(admin.variable(), ("MUSTER_PORT_ADMIN_WEB".to_owned(), "80".to_owned()));
+        assert_eq!(range.variable().1, "7777-7779");
+    }
+
+    #[test]
+    fn what_is_no_port_is_refused() {
+        for text in ["7777", "a=7777", "a=x/udp", "a=1-x/udp", "a=70000/udp", "a=-1/udp"] {
+            assert!(text.parse::<Port>().unwrap_err().contains("LABEL=FIRST-LAST/PROTOCOL"), "{text}");
+        }
+        assert!("a=1/ws".parse::<Port>().unwrap_err().contains("`tcp_tls`"));
+        for (ports, violation) in [
+            (&["A=1/udp"][..], "ports/A/label/invalid"),
+            (&["a=9-8/udp"], "ports/a/port_range/min-above-max"),
+            (&["a=0/udp"], "ports/a/port/out-of-range"),
+            (&["a=1/https", "b=2/tcp"], "ports/b/mixed-tls"),
+            (&["a=1/udp", "a=2/udp"], "twice"),
+        ] {
+            let ports: Vec<Port> = ports.iter().map(|text| port(text)).collect();
+            assert!(check(&ports, "game.example").unwrap_err().contains(violation), "{violation}");
+        }
+        assert_eq!(check(&[port("a=1-2/udp"), port("b=1/tcp")], "game.example"), Ok(()));
+    }
+}
