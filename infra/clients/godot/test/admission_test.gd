@@ -19,6 +19,7 @@ func test_a_peer_connects_after_its_token_was_accepted_and_is_reported_when_it_g
 	var ended := outcome(_come.bind(player, "one"))
 	await _until(func() -> bool: return _world.sent_to("connected").size() > 0)
 	check(_guarded.get_peers().is_empty(), "connected before Muster accepted the token")
+	equal(player.auth_timeout, _guarded.auth_timeout, "how long the two sides wait")
 	check(not ended.is_settled, "admitted before Muster accepted the token")
 	_connected.settle({"player_id": "ada", "player_data": "Ada"})
 	await _until(func() -> bool: return ended.is_settled and not _admission.players.is_empty())

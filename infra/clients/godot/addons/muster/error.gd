@@ -40,7 +40,8 @@ func _to_string() -> String:
 
 ## What a response without success says.
 static func refusal(response: MusterResponse) -> MusterError:
-	var body := response.json()
+	var parsed: Variant = response.json()
+	var body: Dictionary = {} if parsed == null else parsed
 	var said := str(body.get("message", "status %d" % response.status))
 	var error := MusterError.new(said, response.status, _text(body.get("code")))
 	# A date would compare two clocks.

@@ -18,6 +18,7 @@ func show(multiplayer: SceneMultiplayer, peer: MultiplayerPeer) -> MusterResult:
 	var lost := _refuse.bind(NO_CONNECTION)
 	var lost_peer := func(_id: int) -> void: _refuse(NO_CONNECTION)
 	multiplayer.auth_callback = _answered
+	multiplayer.auth_timeout = MusterAdmission.AUTH_SECONDS
 	multiplayer.peer_authenticating.connect(_greet)
 	multiplayer.peer_authentication_failed.connect(lost_peer)
 	multiplayer.connected_to_server.connect(_admit)

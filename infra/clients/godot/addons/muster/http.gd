@@ -20,11 +20,13 @@ static func delay_msec(world: MusterWorld, failures: int, retry_after: int) -> f
 ## Sends a request once.
 static func attempt(world: MusterWorld, request: MusterRequest, msec: float) -> MusterResult:
 	var response := await world.request(request, msec)
-	if response == null or (response.is_success() and not response.is_whole()):
-		return MusterResult.failed(MusterError.new("no response of the matchmaker"))
-	if not response.is_success():
+	if response != null and not response.is_success():
 		return MusterResult.failed(MusterError.refusal(response))
-	return MusterResult.of(response.json())
+	# A body that was cut off is no response either.
+	var body: Variant = null if response == null else response.json()
+	if body == null:
+		return MusterResult.failed(MusterError.new("no response of the matchmaker"))
+	return MusterResult.of(body)
 
 
 ## Sends a request that changes nothing when it is repeated, until it gets a response that stays.

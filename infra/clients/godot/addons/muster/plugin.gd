@@ -4,7 +4,7 @@ extends EditorPlugin
 
 
 func _enable_plugin() -> void:
-	add_autoload_singleton("Muster", "muster_client.gd")
+	add_autoload_singleton("Muster", "res://addons/muster/muster_client.gd")
 
 
 func _disable_plugin() -> void:

@@ -18,15 +18,8 @@ func is_success() -> bool:
 	return status >= 200 and status < 300
 
 
-## The body as a JSON object; empty where it is none, as from a gateway or cut off.
-func json() -> Dictionary:
+## The body as a JSON object; null where it is none, as from a gateway or cut off.
+func json() -> Variant:
 	var parser := JSON.new()
-	if parser.parse(body) == OK and parser.data is Dictionary:
-		return parser.data
-	return {}
-
-
-## Whether the body is a whole JSON object.
-func is_whole() -> bool:
-	var parser := JSON.new()
-	return parser.parse(body) == OK and parser.data is Dictionary
+	var is_object := parser.parse(body) == OK and parser.data is Dictionary
+	return parser.data if is_object else null
