@@ -37,6 +37,7 @@ func test_a_refused_peer_learns_the_code_and_never_connects() -> void:
 	_connected = {"status": 400, "code": "MATCHMAKER_PLAYER_REMOVED"}
 	var result := await _come(SceneMultiplayer.new(), "one")
 	equal(result.error.code, "MATCHMAKER_PLAYER_REMOVED", "code")
+	check(not result.error.is_transient(), "the refusal is transient")
 	equal(_admission.players.size() + _guarded.get_peers().size(), 0, "peers")
 	equal(_world.sent_to("disconnected").size(), 0, "reports")
 
@@ -88,6 +89,28 @@ func test_the_peers_of_a_lobby_that_has_ended_are_disconnected() -> void:
 	await _server.lobbies["arena"].end()
 	await is_gone.wait()
 	check(_admission.players.is_empty(), "the player is still there")
+
+
+func test_a_peer_whose_lobby_ends_while_muster_accepts_it_is_refused() -> void:
+	await _serve()
+	_connected = MusterPending.new()
+	var ended := outcome(_come.bind(SceneMultiplayer.new(), "one"))
+	await _until(func() -> bool: return _world.sent_to("connected").size() > 0)
+	await _server.lobbies["arena"].end()
+	_connected.settle({"player_id": "ada"})
+	equal((await ended.wait()).error.code, "MATCHMAKER_LOBBY_NOT_FOUND", "code")
+
+
+func test_a_peer_that_reaches_no_game_server_may_try_again() -> void:
+	await _serve()
+	_guarded.multiplayer_peer.close()
+	# Nobody listens for TCP.
+	var peer := WebSocketMultiplayerPeer.new()
+	peer.create_client("ws://127.0.0.1:%d" % _port)
+	var greeting := MusterGreeting.new("arena", "player_one")
+	var result := await greeting.show(_new_peer(SceneMultiplayer.new()), peer)
+	equal(result.error.code, MusterGreeting.NO_CONNECTION, "code")
+	check(result.error.is_transient(), "the error is not transient")
 
 
 func _serve() -> void:

@@ -61,6 +61,9 @@ func _examine(id: int, data: PackedByteArray) -> void:
 	var result := await server.admit(lobby_id, token)
 	if result.error != null:
 		_refuse(id, result.error.code)
+	elif not server.lobbies.has(lobby_id):
+		# It ended meanwhile.
+		_refuse(id, MusterServer.UNKNOWN_LOBBY)
 	elif not id in _guarded.get_authenticating_peers():
 		_report_gone(result.player)
 	else:

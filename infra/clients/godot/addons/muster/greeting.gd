@@ -52,5 +52,6 @@ func _admit() -> void:
 
 
 func _refuse(code: String) -> void:
-	var refused := MusterError.new("the game server did not admit the player", 0, code)
+	var status := 0 if code in ["", NO_CONNECTION] else 400
+	var refused := MusterError.new("the game server did not admit the player", status, code)
 	_pending.settle.call_deferred(MusterResult.failed(refused))

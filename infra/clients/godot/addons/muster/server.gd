@@ -218,7 +218,7 @@ func _note(assigned: Dictionary) -> void:
 	lobby_opened.emit(lobbies[lobby_id])
 
 
-# Whom the service does not know has drained, or registers again. Either way its lobbies are gone.
+# A server that the service does not know has drained, or registers again. Its lobbies are gone.
 func _return_unknown() -> MusterResult:
 	if _is_stopping:
 		_finish()
