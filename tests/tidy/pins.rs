@@ -35,9 +35,13 @@ fn unlocked(wanted: &str, locked: &str) -> Vec<String> {
 
 #[test]
 fn programs_of_python_are_exact_with_all_that_they_need() {
-    for name in
-        ["requirements", "conformance-requirements", "deployed-requirements", "python-client-requirements"]
-    {
+    for name in [
+        "requirements",
+        "conformance-requirements",
+        "deployed-requirements",
+        "godot-requirements",
+        "python-client-requirements",
+    ] {
         let (wanted, locked) = (read(&format!(".ci/{name}.in")), read(&format!(".ci/{name}.txt")));
         assert!(locked.contains("--hash="), "{name} is empty");
         assert_eq!(unlocked(&wanted, &locked), [""; 0], "{name}: run .ci/lock-python");
