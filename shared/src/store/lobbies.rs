@@ -466,8 +466,8 @@ impl Store {
     /// Notes at which place the index of lobbies with room for parties shows `lobby` at `now`. This is only a
     /// hint.
     ///
-    /// Does nothing when seats were taken or left since it was read. One write unit, and one or two of the
-    /// index.
+    /// Does nothing when another number of seats is taken since it was read. One write unit, and one or two
+    /// of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -479,10 +479,9 @@ impl Store {
         let write = self
             .on_lobby(&lobby.lobby_id)
             .change(change)
-            .when(format!("#taken = :taken{sight} AND {}", unvacated_since(lobby)))
+            .when(format!("#taken = :taken{sight}"))
             .with(":taken", number(lobby.taken))
-            .with(":room", room.map(number))
-            .with(":vacated_at", lobby.vacated_at.map(number));
+            .with(":room", room.map(number));
         self.update::<Lobby>(write).await.map(|_| ())
     }
 
