@@ -59,7 +59,7 @@ writes! {
     TakeFreeSeat: Lobbies "#taken = #taken + :one" "take a free seat",
     TakeParty: Lobbies "#taken = #taken + :count" "take free seats of a party",
     TakeOverSeat: Lobbies "#taken = #taken - :freed" "take over a lapsed seat",
-    Leave: Lobbies "#taken = #taken - :one" "leave",
+    Leave: Lobbies "#taken = #taken - :" "leave",
     Connect: Lobbies "#connected.#seat = :until" "connect",
     Replace: Lobbies "#connected_by = :write" "replace a connection",
     Keep: Lobbies "#reserved.#kept" "keep a seat",
@@ -262,6 +262,7 @@ pub fn all() -> Vec<Condition> {
                 &[
                     "attribute_exists(#reserved.#seat)",
                     "attribute_exists(#connected.#seat)",
+                    "attribute_exists(#reserved.#member)",
                     "attribute_exists(#joinable_from)",
                     "attribute_not_exists(#joinable_from)",
                     "attribute_not_exists(#keep_secs)",

@@ -180,6 +180,11 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
         Needless("the write before it was refused by a lobby of that pool, which never changes"),
     ),
     (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", Needless(SAME_CLOCK)),
+    (
+        Write::Leave,
+        "attribute_exists(#reserved.#member)",
+        Unproved("a party's seats lapse at one instant, and one write takes over all lapsed ones up to 90"),
+    ),
     (Write::Ready, "#created_at > :start_limit", Needless(SAME_CLOCK)),
     (Write::End, "attribute_exists(#server)", Needless("an ended lobby is known by its stage, too")),
     (Write::End, "#stage <> :ended", Needless("an ended lobby has no server")),

@@ -45,6 +45,11 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::TakeParty, "#pool = :pool", SAME_POOL),
     (Write::TakeParty, TAGGED, SAME_TAGS),
     (Write::ChangeTokens, "#reserved.#seat > :now", "judged by the same clock before"),
+    (
+        Write::Leave,
+        "attribute_exists(#reserved.#member)",
+        "a party's seats lapse at one instant, and one write takes all of them over in so small a lobby",
+    ),
     (Write::Ready, "#created_at > :start_limit", SAME_CREATION),
     (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", SAME_CREATION),
     (Write::End, "#created_at <= :start_limit", SAME_CREATION),
