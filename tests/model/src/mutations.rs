@@ -158,11 +158,6 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
         "attribute_not_exists(#generations)",
         Unproved("without it the numbers of a seat's tokens outlive the seat, which costs room in the item"),
     ),
-    (
-        Write::Connect,
-        "#generations.#seat = :seen",
-        Needless("a token that waits is the newest, and once it has connected its seat is not reserved"),
-    ),
     (Write::ChangeTokens, "#reserved.#seat > :now", Needless("judged by the same clock before")),
     (
         Write::TakeOverSeat,

@@ -1149,7 +1149,9 @@ impl Program<'_> {
         let has_left = match transition {
             Transition::Leave(seat) => !lobby.holds(seat),
             Transition::GiveBack => once(self.actor).chain(self.mate()).all(|seat| lobby.reserved[seat] == 0),
-            Transition::Disconnect { seat, token } => !lobby.is_released_by(seat, token),
+            Transition::Disconnect { seat, token } => {
+                !lobby.is_released_by(seat, token) && !lobby.is_spent_by(seat, token)
+            }
             Transition::GiveUp { seat, token } => !lobby.is_given_up_by(self.rules(), seat, token),
             _ => false,
         };
@@ -1333,6 +1335,10 @@ impl Program<'_> {
             }
             Transition::Disconnect { seat, token } => match seen {
                 None => leave(lobby, seat, Left::ByUnlessKept(token), None, false, now),
+                Some(seen) if seen.is_spent_by(seat, token) && seen.lapsed_seats(now) & (1 << seat) == 0 => {
+                    let next = seen.tokens[seat].renewed();
+                    Sent::ChangeTokens { lobby, seat, next, seen: SeenSeat::of(seen, seat), now }
+                }
                 Some(seen) => match seen.kept_until(self.rules(), seat, now) {
                     until if seen.connected[seat] > 0 && until > 0 => {
                         let (is_early, seen) = (seen.joinable_from > until, SeenSeat::of(seen, seat));
