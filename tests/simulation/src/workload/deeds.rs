@@ -138,12 +138,14 @@ impl Workload {
         let newest = if self.chance.one_in(3) { None } else { players.last().cloned() };
         let Some(player) = newest.filter(is_there).or(chosen) else { return };
         let is_by_player = matches!(deed, Deed::GiveUp | Deed::Rejoin);
-        let lobby = if !is_by_player && self.chance.one_in(20) {
-            self.chance.pick(&players).expect("one at least").lobby.clone()
+        let shown_in = if !is_by_player && self.chance.one_in(20) {
+            self.chance.pick(&players).expect("one at least").clone()
         } else {
-            player.lobby.clone()
+            player.clone()
         };
-        let Player { namespace, token, .. } = player;
+        let (lobby, Player { namespace, token, .. }) = (shown_in.lobby, player);
+        // The lobby's token is the right here, and is of the lobby's namespace.
+        let namespace = if deed == Deed::Everyone { shown_in.namespace } else { namespace };
         let sent = match deed {
             Deed::GiveUp => Request::give_up(&self.world, namespace, &lobby, &token),
             Deed::Remove => {
