@@ -278,10 +278,13 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
 /// Sequences of deeds that cross a delayed `bias`, or come at its last moment.
 pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]] {
     use Deed::{
-        Beat, Burst, Close, Connect, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join, Ready,
-        Rejoin, Wait,
+        Beat, Burst, Close, Connect, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join, MakePrivate,
+        Ready, Rejoin, Wait,
     };
     match bias {
+        Some(Write::ShowRoom | Write::HideRoom) => {
+            &[&[Close], &[MakePrivate], &[Disconnect], &[GiveUp], &[Join]]
+        }
         Some(Write::TakeFreeSeat) => &[&[Connect, Disconnect, Wait, Connect], &[Burst], &[Join], &[Close]],
         Some(Write::End) => &[
             &[Join, Connect],
