@@ -491,8 +491,7 @@ impl Store {
     pub async fn note_room(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
         let room = lobby.room_at(now);
         let change = if room.is_some() { "SET #room = :room" } else { "REMOVE #room" };
-        let sight =
-            if room.is_some() { " AND attribute_exists(#joinable_from) AND #closed = :false" } else { "" };
+        let sight = if room.is_some() { " AND attribute_exists(#joinable_from)" } else { "" };
         let write = self
             .on_lobby(&lobby.lobby_id)
             .change(change)

@@ -356,7 +356,7 @@ pub fn all() -> Vec<Condition> {
         ),
         (Write::HideSilent, &[&["#lease_until <= :now", "attribute_exists(#joinable_from)"]]),
         (Write::ShowRevived, &[&["#joinable_from = :never"]]),
-        (Write::ShowRoom, &[&["#taken = :taken", "attribute_exists(#joinable_from)", "#closed = :false"]]),
+        (Write::ShowRoom, &[&["#taken = :taken", "attribute_exists(#joinable_from)"]]),
         (Write::HideRoom, &[&["#taken = :taken"]]),
         (Write::NoteState, &[&["attribute_exists(#server)"]]),
         (Write::PutLobby, &[&["attribute_not_exists(#lobby_id)"]]),
