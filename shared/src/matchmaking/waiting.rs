@@ -7,7 +7,6 @@ use crate::{
     matchmaking::{limits::FIND_DEADLINE, matchmaker::Matchmaker},
     models::{
         errors::Error,
-        lifecycle::Transition,
         lobby::{READY_WAIT_MAX, Stage},
     },
     seating::{reply::Found, seeker::Seeker},
@@ -59,10 +58,7 @@ impl Matchmaker {
     /// it. If that fails, the seat lapses once the lobby is ready.
     async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Error, Error> {
         seeker.end_record(&refusal).await?;
-        for seat_id in found.seats.iter() {
-            let leave = Transition::Leave(seat_id.clone());
-            self.store.make_transition(&found.lobby.lobby_id, &leave, self.ambient.now()).await?;
-        }
+        self.store.give_back(found.lobby, &found.seats, self.ambient.now()).await?;
         Ok(refusal)
     }
 }

@@ -16,6 +16,7 @@
 //! | connect | ready; seat reserved, or connected by an older token | connected, 8 h at most | its code |
 //! | leave | seat reserved or connected | free | no such seat: harmless |
 //! | disconnect | seat reserved, or connected by the token | free; reserved where kept | else: harmless |
+//! | disconnect | the newest token of a player who came back waits | it never connects; as after a rejoin | |
 //! | give up | seat reserved | free | no such seat: harmless |
 //! | give up | seat connected, and may be kept | connected, its player is leaving | else: harmless |
 //! | rejoin | the newest token connected, or was left with | one more token | it waits: it again; its code |
@@ -165,7 +166,7 @@ impl Lobby {
         // illegal.
         let has_left = match transition {
             Transition::Leave(seat) => !self.has_seat(seat),
-            Transition::Disconnect(seat, _) => !self.is_released_by(seat),
+            Transition::Disconnect(seat, _) => !self.is_released_by(seat) && !self.is_spent_by(seat),
             Transition::GiveUp(seat) => !self.is_given_up_by(seat),
             _ => false,
         };
@@ -226,6 +227,14 @@ impl Lobby {
         let is_first = || self.generations_of(seat_id).is_none();
         *generation == self.tokens(seat_id).connected
             && (self.connected.contains_key(seat_id) || self.reserved.contains_key(seat_id) && is_first())
+    }
+
+    /// Whether a disconnect with this token comes before its connect: a player who came back has lost that
+    /// connection already.
+    #[must_use]
+    pub fn is_spent_by(&self, ShownSeat { seat_id, generation }: &ShownSeat) -> bool {
+        let is_newest = |tokens: Generations| tokens.is_awaited() && *generation == tokens.newest;
+        self.has_seat(seat_id) && self.generations_of(seat_id).is_some_and(is_newest)
     }
 
     /// Whether a player who leaves with this token changes the seat: not with an older token than the newest,

@@ -327,23 +327,21 @@ impl Store {
     /// Notes at which place the index of lobbies with room for parties shows `lobby` at `now`. This is only a
     /// hint.
     ///
-    /// Does nothing when seats were taken or left since it was read. One write unit, and one or two of the
-    /// index.
+    /// Does nothing when another number of seats is taken since it was read. One write unit, and one or two
+    /// of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn note_room(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
         let room = lobby.room_at(now);
         let change = if room.is_some() { "SET #room = :room" } else { "REMOVE #room" };
-        let sight =
-            if room.is_some() { " AND attribute_exists(#joinable_from) AND #closed = :false" } else { "" };
+        let sight = if room.is_some() { " AND attribute_exists(#joinable_from)" } else { "" };
         let write = self
             .on_lobby(&lobby.lobby_id)
             .change(change)
-            .when(format!("#taken = :taken{sight} AND {}", unvacated_since(lobby)))
+            .when(format!("#taken = :taken{sight}"))
             .with(":taken", number(lobby.taken))
-            .with(":room", room.map(number))
-            .with(":vacated_at", lobby.vacated_at.map(number));
+            .with(":room", room.map(number));
         self.update::<Lobby>(write).await.map(|_| ())
     }
 }

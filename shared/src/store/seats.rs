@@ -124,10 +124,7 @@ impl Store {
                 Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
                 // No condition checks fields that only a later release knows.
                 Ok(lobby) => {
-                    for seat in claim.seats.iter() {
-                        let leave = leave(self.on_lobby(&claim.lobby_id), seat, true, Some(&lobby), now);
-                        let _left = self.update::<Lobby>(leave).await?;
-                    }
+                    self.give_back(lobby.clone(), &claim.seats, now).await?;
                     return Ok(SeatOutcome::Refused(Refusal::Hidden, Some(Box::new(lobby))));
                 }
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
@@ -155,6 +152,26 @@ impl Store {
             refusal = SeatOutcome::Refused(Refusal::Full, Some(Box::new(lobby)));
         }
         Ok(refusal)
+    }
+
+    /// Frees those of `seats` that `lobby` has reserved, for a request that took them and answers none. One
+    /// write unit for a lobby up to 1 KB, and two of the index where that brings it into sight; one more
+    /// where the lobby is no longer as it was read.
+    ///
+    /// # Errors
+    /// [`Error::Contention`] when others changed the lobby each time; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn give_back(&self, mut lobby: Lobby, seats: &Seats, now: Timestamp) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            let reserved: Vec<_> = seats.iter().filter(|seat| lobby.reserved.contains_key(*seat)).collect();
+            let Some((first, others)) = reserved.split_first().filter(|_| !lobby.is_over(now)) else {
+                return Ok(());
+            };
+            let write =
+                leave_together(self.on_lobby(&lobby.lobby_id), (first, others), true, Some(&lobby), now);
+            let Err(Some(later)) = self.update::<Lobby>(write).await? else { return Ok(()) };
+            lobby = later;
+        }
+        Err(Error::Contention)
     }
 
     /// A copy of the write that arrives after its player left must not take the seat again, for a spent token
@@ -284,6 +301,17 @@ pub(super) fn leave(
     seen: Option<&Lobby>,
     now: Timestamp,
 ) -> Write {
+    leave_together(write, (seat, &[]), is_reserved, seen, now)
+}
+
+/// Leaves `seat` and `others`, which have had no second token.
+fn leave_together(
+    write: Write,
+    (seat, others): (&SeatId, &[&SeatId]),
+    is_reserved: bool,
+    seen: Option<&Lobby>,
+    now: Timestamp,
+) -> Write {
     let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
     let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };
     let (show, sight) = if is_hidden {
@@ -294,9 +322,21 @@ pub(super) fn leave(
     let (write, tokens) = as_seen(write, seen, seat);
     let has_tokens = seen.is_some_and(|lobby| lobby.generations_of(seat).is_some());
     let gone = if has_tokens { ", #generations.#seat" } else { "" };
-    write
-        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}{gone}"))
-        .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight} AND {tokens}"))
+    let members = 0..others.len();
+    let all_gone: String = members.clone().map(|n| format!(", #reserved.#member{n}")).collect();
+    let all_held: String = members.map(|n| format!(" AND attribute_exists(#reserved.#member{n})")).collect();
+    let (fewer, count) = match others.len() {
+        0 => (":one", None),
+        more => (":count", Some(number(more + 1))),
+    };
+    let numbered = others.iter().enumerate();
+    numbered
+        .fold(write, |write, (n, seat)| write.name(format!("#member{n}"), seat.as_str()))
+        .change(format!(
+            "SET #taken = #taken - {fewer}, #vacated_at = :now{show} REMOVE {held}{gone}{all_gone}"
+        ))
+        .when(format!("{ALIVE} AND attribute_exists({held}){all_held} AND {sight} AND {tokens}"))
+        .with(":count", count)
         .with(":now", number(now))
         .with(":start_limit", number(now.before(STARTING_MAX)))
 }

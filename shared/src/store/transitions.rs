@@ -18,7 +18,7 @@ use crate::{
         generations::{Generations, ShownSeat},
         ids::{LobbyId, SeatId, StartMark},
         lifecycle::{Connect, Illegal, Transition, TransitionState},
-        lobby::{Lobby, STARTING_MAX},
+        lobby::{Lobby, STARTING_MAX, SeatState},
         server::Server,
     },
     store::{
@@ -269,10 +269,13 @@ fn change_seat(write: Write, transition: &Transition, seen: Option<&Lobby>, now:
             let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
             leave(write, seat, is_reserved, seen, now)
         }
-        Transition::Disconnect(ShownSeat { seat_id, .. }, given) => match seen {
+        Transition::Disconnect(shown @ ShownSeat { seat_id, .. }, given) => match seen {
             None => {
                 let write = leave(write, seat_id, false, None, now);
                 if given.is_none() { write.also_when("attribute_not_exists(#keep_secs)") } else { write }
+            }
+            Some(lobby) if lobby.is_spent_by(shown) && lobby.seat_state(seat_id, now) == SeatState::Held => {
+                change_tokens(write, lobby, seat_id, Generations::renewed, now)
             }
             Some(lobby) => match lobby.kept_until(seat_id, *given, now) {
                 Some(until) => keep(write, lobby, &[(seat_id, until)], now),

@@ -143,6 +143,51 @@ async fn a_disconnect_while_a_newer_token_waits_reserves_the_seat_for_it() {
 }
 
 #[tokio::test]
+async fn a_player_who_came_back_and_is_reported_gone_first_does_not_connect_afterwards() {
+    let (stack, game) = start_keeping("gone-first").await;
+    let (seat, stays) = (playing(&stack, &game).await, playing(&stack, &game).await);
+    // Over an older connection that is still open, and into a seat that is kept.
+    for reserved in [0, 1] {
+        let lost = rejoin(&stack, &seat).await.expect_ok();
+        for _ in 0..2 {
+            game.disconnect(&stack, &lost).await.expect_ok();
+        }
+        assert_eq!(connect(&stack, &game, &lost).await.refusal(), REMOVED);
+        assert_eq!(seats_of(&stack, &game, &stays).await, (2, reserved, 2 - reserved), "I4");
+        let back = rejoin(&stack, &lost).await.expect_ok();
+        assert_ne!(back.body["player"], lost.body["player"]);
+        connect(&stack, &game, &back).await.expect_ok();
+        game.disconnect(&stack, &back).await.expect_ok();
+    }
+    // Nothing is longer: the seat lapses as it would have.
+    let lost = rejoin(&stack, &seat).await.expect_ok();
+    stack.clock.advance(KEPT);
+    game.disconnect(&stack, &lost).await.expect_ok();
+    assert_eq!(seats_of(&stack, &game, &stays).await, (1, 0, 1));
+    assert_eq!(connect(&stack, &game, &lost).await.refusal(), REMOVED);
+}
+
+#[tokio::test]
+async fn of_a_connect_and_its_disconnect_at_once_no_connection_stays() {
+    let (stack, game) = start("at-once", json!({ "max_players": 40, "keep_seconds": 30 })).await;
+    let mut seats = Vec::new();
+    for _ in 0..20 {
+        seats.push(playing(&stack, &game).await);
+    }
+    for seat in &seats {
+        game.disconnect(&stack, seat).await.expect_ok();
+    }
+    let back = join_all(seats.iter().map(|seat| rejoin(&stack, seat))).await;
+    let both = back.iter().map(async |seat| {
+        let (connected, gone) = join(connect(&stack, &game, seat), game.disconnect(&stack, seat)).await;
+        assert!(connected.status == 200 || connected.refusal() == REMOVED, "{}", connected.body);
+        gone.expect_ok();
+    });
+    join_all(both).await;
+    assert_eq!(seats_of(&stack, &game, &seats[0]).await, (20, 20, 0), "I4");
+}
+
+#[tokio::test]
 async fn a_seat_is_kept_for_its_player_and_no_longer() {
     let (stack, game) = start_keeping("kept").await;
     let (back, late) = (playing(&stack, &game).await, playing(&stack, &game).await);

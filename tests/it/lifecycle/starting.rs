@@ -1,11 +1,27 @@
 //! Game servers whose lobbies are not ready at once: who finds one waits, for so long and no longer.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use futures_util::{FutureExt as _, future::join_all};
-use harness::{Answer, TestGame, TestStack, game_server::registration};
+use futures_util::{
+    FutureExt as _,
+    future::{join, join_all},
+};
+use harness::{
+    Answer, TestGame, TestStack, game_server::registration, instance::request, interference::Losing,
+};
+use muster_local::emulator::link::Call;
 use serde_json::{Value, json};
-use shared::models::lobby::{Lobby, Stage};
+use shared::models::{
+    errors::Error,
+    lobby::{Lobby, Stage},
+};
 
 use super::{READY, find, game, listed};
 
@@ -160,6 +176,36 @@ async fn after_25_seconds_a_find_gives_its_seat_back_and_says_so() {
     })
     .await;
     assert_eq!(answers[0].lobby_id(), lobby.lobby_id.as_str());
+}
+
+#[tokio::test]
+async fn a_party_gives_its_seats_back_by_one_write() {
+    let (stack, game) = start("party", json!({ "max_players": 8, "party_size_max": 8 })).await;
+    let writes = Arc::new(AtomicUsize::new(0));
+    let count = {
+        let writes = Arc::clone(&writes);
+        move |call: &Call| {
+            let leaves = String::from_utf8_lossy(&call.body).contains("#taken = #taken - ");
+            writes.fetch_add(usize::from(leaves), Ordering::SeqCst);
+            false
+        }
+    };
+    let instance = stack.instance_over(Losing::calls(stack.stack.store_link(), count));
+    let authorization = format!("Bearer {}", game.public);
+    let body = json!({ "game_modes": ["arena"], "party_size": 8 });
+    let find = request(&[("authorization", &authorization)], &body);
+    // The first one creates the lobby, the second one takes all of its seats.
+    for finds in 1..=2 {
+        let times_out = async {
+            lobbies_with(&stack, &game, 8).await;
+            stack.clock.advance(Duration::from_secs(25));
+        };
+        let (answer, ()) = join(instance.call(&find), times_out).await;
+        assert!(matches!(answer, Err(Error::LobbyStartTimeout)), "{answer:?}");
+        assert_eq!(writes.load(Ordering::SeqCst), finds);
+        let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
+        assert_eq!((lobby.stage, lobby.taken, lobby.reserved.len()), (Stage::Starting, 0, 0), "I4, I13");
+    }
 }
 
 #[tokio::test]

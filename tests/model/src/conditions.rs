@@ -59,7 +59,7 @@ writes! {
     TakeFreeSeat: Lobbies "#taken = #taken + :one" "take a free seat",
     TakeParty: Lobbies "#taken = #taken + :count" "take free seats of a party",
     TakeOverSeat: Lobbies "#taken = #taken - :freed" "take over a lapsed seat",
-    Leave: Lobbies "#taken = #taken - :one" "leave",
+    Leave: Lobbies "#taken = #taken - :" "leave",
     Connect: Lobbies "#connected.#seat = :until" "connect",
     Replace: Lobbies "#connected_by = :write" "replace a connection",
     Keep: Lobbies "#reserved.#kept" "keep a seat",
@@ -262,6 +262,7 @@ pub fn all() -> Vec<Condition> {
                 &[
                     "attribute_exists(#reserved.#seat)",
                     "attribute_exists(#connected.#seat)",
+                    "attribute_exists(#reserved.#member)",
                     "attribute_exists(#joinable_from)",
                     "attribute_not_exists(#joinable_from)",
                     "attribute_not_exists(#keep_secs)",
@@ -355,20 +356,8 @@ pub fn all() -> Vec<Condition> {
         ),
         (Write::HideSilent, &[&["#lease_until <= :now", "attribute_exists(#joinable_from)"]]),
         (Write::ShowRevived, &[&["#joinable_from = :never"]]),
-        (
-            Write::ShowRoom,
-            &[&[
-                "#taken = :taken",
-                "attribute_exists(#joinable_from)",
-                "#closed = :false",
-                "attribute_not_exists(#vacated_at)",
-                "#vacated_at = :vacated_at",
-            ]],
-        ),
-        (
-            Write::HideRoom,
-            &[&["#taken = :taken", "attribute_not_exists(#vacated_at)", "#vacated_at = :vacated_at"]],
-        ),
+        (Write::ShowRoom, &[&["#taken = :taken", "attribute_exists(#joinable_from)"]]),
+        (Write::HideRoom, &[&["#taken = :taken"]]),
         (Write::NoteState, &[&["attribute_exists(#server)"]]),
         (Write::PutLobby, &[&["attribute_not_exists(#lobby_id)"]]),
         (

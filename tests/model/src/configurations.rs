@@ -235,6 +235,13 @@ const ALONE: &[Configuration] = &[
         ..BASE
     },
     Configuration {
+        name: "a player who came back is gone before connecting",
+        rules: Rules { late: 1, ticks: 2, keep: 1, connected_max: 9, ..RULES },
+        lobbies: &[(4, LOBBY.with_connected(3, EPOCH + 9))],
+        roles: &[Rejoin(3), Disconnect(3, 0), Connect(3, 1), Disconnect(3, 1)],
+        ..BASE
+    },
+    Configuration {
         name: "a connected player leaves",
         rules: Rules { late: 1, ticks: 2, keep: 1, connected_max: 9, ..RULES },
         lobbies: &[(4, LOBBY.with_connected(3, EPOCH + 9))],

@@ -158,11 +158,6 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
         "attribute_not_exists(#generations)",
         Unproved("without it the numbers of a seat's tokens outlive the seat, which costs room in the item"),
     ),
-    (
-        Write::Connect,
-        "#generations.#seat = :seen",
-        Needless("a token that waits is the newest, and once it has connected its seat is not reserved"),
-    ),
     (Write::ChangeTokens, "#reserved.#seat > :now", Needless("judged by the same clock before")),
     (
         Write::TakeOverSeat,
@@ -180,6 +175,11 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
         Needless("the write before it was refused by a lobby of that pool, which never changes"),
     ),
     (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", Needless(SAME_CLOCK)),
+    (
+        Write::Leave,
+        "attribute_exists(#reserved.#member)",
+        Unproved("a party's seats lapse at one instant, and one write takes over all lapsed ones up to 90"),
+    ),
     (Write::Ready, "#created_at > :start_limit", Needless(SAME_CLOCK)),
     (Write::End, "attribute_exists(#server)", Needless("an ended lobby is known by its stage, too")),
     (Write::End, "#stage <> :ended", Needless("an ended lobby has no server")),

@@ -1,5 +1,7 @@
 //! What the actors do, step by step: each step is one write, or one read and the choice that follows from it.
 
+use std::iter::once;
+
 use super::{
     State,
     tables::{
@@ -173,6 +175,7 @@ pub(super) enum Transition {
     Drain,
     Connect { seat: usize, token: u8, write: u8 },
     Leave(usize),
+    GiveBack,
     Disconnect { seat: usize, token: u8 },
     GiveUp { seat: usize, token: u8 },
     Rejoin { seat: usize },
@@ -624,7 +627,7 @@ impl Program<'_> {
     fn wait(&self, state: &State, at: usize) -> Mind {
         let lobby = &state.lobbies[at];
         match lobby.stage {
-            Stage::Starting => self.transition(Transition::Leave(self.actor), None, at, state.now, None),
+            Stage::Starting => self.transition(Transition::GiveBack, Some(lobby), at, state.now, None),
             Stage::Ready if lobby.holds(self.actor) => Mind::Done(Answer::Found(at)),
             _ => Mind::Done(Answer::Refused),
         }
@@ -1145,7 +1148,10 @@ impl Program<'_> {
         let due = |is_due| if is_due { TransitionState::Due } else { TransitionState::Done };
         let has_left = match transition {
             Transition::Leave(seat) => !lobby.holds(seat),
-            Transition::Disconnect { seat, token } => !lobby.is_released_by(seat, token),
+            Transition::GiveBack => once(self.actor).chain(self.mate()).all(|seat| lobby.reserved[seat] == 0),
+            Transition::Disconnect { seat, token } => {
+                !lobby.is_released_by(seat, token) && !lobby.is_spent_by(seat, token)
+            }
             Transition::GiveUp { seat, token } => !lobby.is_given_up_by(self.rules(), seat, token),
             _ => false,
         };
@@ -1172,9 +1178,10 @@ impl Program<'_> {
                     due(!lobby.awaits(seat))
                 }
             }
-            Transition::Leave(_) | Transition::Disconnect { .. } | Transition::GiveUp { .. } => {
-                TransitionState::Due
-            }
+            Transition::Leave(_)
+            | Transition::GiveBack
+            | Transition::Disconnect { .. }
+            | Transition::GiveUp { .. } => TransitionState::Due,
         }
     }
 
@@ -1242,13 +1249,8 @@ impl Program<'_> {
         sweep: Option<(usize, u8)>,
     ) -> Mind {
         let lobby = &state.lobbies[at];
-        if self.role_waits() {
-            return match (transition, self.mate()) {
-                (Transition::Leave(seat), Some(mate)) if seat == self.actor => {
-                    self.transition(Transition::Leave(mate), None, at, now, None)
-                }
-                _ => Mind::Done(Answer::Refused),
-            };
+        if transition == Transition::GiveBack {
+            return Mind::Done(Answer::Refused);
         }
         let is_idle = lobby.end_cause(self.rules(), now) == Some(EndCause::Idle);
         let may_tell = self.rules().election.is_some()
@@ -1282,11 +1284,6 @@ impl Program<'_> {
         let is_unreserved = lobby.reserved.iter().all(|until| *until == 0);
         let is_early = (1..lobby.first_lapse(self.rules())).contains(&lobby.joinable_from);
         is_unreserved && is_early && lobby.taken >= self.rules().max_players
-    }
-
-    /// Whether its transition is a find's, which gives up its seat.
-    fn role_waits(&self) -> bool {
-        matches!(self.role(), Role::Find { .. } | Role::Join(_) | Role::Create { .. })
     }
 
     fn transition(
@@ -1328,8 +1325,20 @@ impl Program<'_> {
                 }
             }
             Transition::Leave(seat) => leave(lobby, seat, Left::Anyhow, seen, false, now),
+            Transition::GiveBack => {
+                let seen = seen.copied().unwrap_or_default();
+                let mut held = once(self.actor).chain(self.mate()).filter(|seat| seen.reserved[*seat] > 0);
+                let seat = held.next().unwrap_or(self.actor);
+                let (mate, is_hidden) = (held.next(), seen.joinable_from == 0);
+                let (how, seen) = (Left::Anyhow, SeenSeat::of(&seen, seat));
+                Sent::Leave { lobby, seat, mate, how, is_hidden, seen, now }
+            }
             Transition::Disconnect { seat, token } => match seen {
                 None => leave(lobby, seat, Left::ByUnlessKept(token), None, false, now),
+                Some(seen) if seen.is_spent_by(seat, token) && seen.lapsed_seats(now) & (1 << seat) == 0 => {
+                    let next = seen.tokens[seat].renewed();
+                    Sent::ChangeTokens { lobby, seat, next, seen: SeenSeat::of(seen, seat), now }
+                }
                 Some(seen) => match seen.kept_until(self.rules(), seat, now) {
                     until if seen.connected[seat] > 0 && until > 0 => {
                         let (is_early, seen) = (seen.joinable_from > until, SeenSeat::of(seen, seat));
@@ -1360,7 +1369,7 @@ fn leave(lobby: usize, seat: usize, how: Left, seen: Option<&Lobby>, is_reserved
     let is_hidden = seen.is_some_and(|seen| seen.joinable_from == 0);
     let guess = SeenSeat { is_reserved, ..SeenSeat::default() };
     let seen = seen.map_or(guess, |seen| SeenSeat::of(seen, seat));
-    Sent::Leave { lobby, seat, how, is_hidden, seen, now }
+    Sent::Leave { lobby, seat, mate: None, how, is_hidden, seen, now }
 }
 
 /// Takes a seat, or a party's, in place of `all` that `lobby` shows lapsed, a bit each.

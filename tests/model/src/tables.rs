@@ -271,6 +271,12 @@ impl Lobby {
             && (self.connected[seat] > 0 || self.reserved[seat] > 0 && is_first)
     }
 
+    /// Whether a disconnect with a seat's `token` comes before its connect.
+    pub(super) fn is_spent_by(&self, seat: usize, token: u8) -> bool {
+        let tokens = self.tokens[seat];
+        self.holds(seat) && tokens.are_awaited() && token == tokens.newest()
+    }
+
     /// Whether its player changes a seat by leaving with its `token`.
     pub(super) fn is_given_up_by(&self, rules: &Rules, seat: usize, token: u8) -> bool {
         let may_be_kept = rules.keep > 0 || self.has_tokens;

@@ -33,7 +33,7 @@ pub(super) enum Sent {
     MakePublic { lobby: usize, is_closed: bool, now: u8 },
     Drain { lobby: usize, now: u8 },
     Connect { lobby: usize, seat: usize, token: u8, write: u8, until: u8, seen: SeenSeat, now: u8 },
-    Leave { lobby: usize, seat: usize, how: Left, is_hidden: bool, seen: SeenSeat, now: u8 },
+    Leave { lobby: usize, seat: usize, mate: Mate, how: Left, is_hidden: bool, seen: SeenSeat, now: u8 },
     Keep { lobby: usize, seat: usize, token: u8, until: u8, is_early: bool, seen: SeenSeat, now: u8 },
     ChangeTokens { lobby: usize, seat: usize, next: Tokens, seen: SeenSeat, now: u8 },
     ExtendLease { lobby: usize, server: usize, lease: Lease },
@@ -545,13 +545,16 @@ impl Store<'_> {
                 })
             }
             Sent::Connect { .. } => self.connect(state, sent),
-            Sent::Leave { lobby: at, seat, how, is_hidden, seen, now } => {
+            Sent::Leave { lobby: at, seat, mate, how, is_hidden, seen, now } => {
                 let lobby = state.lobbies[at];
                 alive!(check, Leave, lobby, limit(now));
                 if seen.is_reserved {
                     clause!(check, Leave, "attribute_exists(#reserved.#seat)", lobby.reserved[seat] > 0);
                 } else {
                     clause!(check, Leave, "attribute_exists(#connected.#seat)", lobby.connected[seat] > 0);
+                }
+                if let Some(mate) = mate {
+                    clause!(check, Leave, "attribute_exists(#reserved.#member)", lobby.reserved[mate] > 0);
                 }
                 if is_hidden {
                     clause!(check, Leave, "attribute_not_exists(#joinable_from)", lobby.joinable_from == 0);
@@ -564,7 +567,7 @@ impl Store<'_> {
                     clause!(check, Leave, "attribute_not_exists(#keep_secs)", keeps_none);
                 }
                 self.on_lobby(state, at, &check, |state, lobby| {
-                    lobby.taken = lobby.taken.wrapping_sub(1);
+                    lobby.taken = lobby.taken.wrapping_sub(1 + u8::from(mate.is_some()));
                     lobby.vacated_at = now;
                     if !is_hidden {
                         lobby.joinable_from = lobby.created_at;
@@ -581,6 +584,10 @@ impl Store<'_> {
                         Left::Anyhow => None,
                         Left::By(token) | Left::ByUnlessKept(token) => Some(token),
                     };
+                    if let Some(mate) = mate {
+                        lobby.reserved[mate] = 0;
+                        state.history.left(self.rules, at, mate, by, now)?;
+                    }
                     state.history.left(self.rules, at, seat, by, now)
                 })
             }

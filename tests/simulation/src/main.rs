@@ -6,8 +6,8 @@
 //! one, `--trace` with everything that happened, `--tolerate "TEXT|TEXT"` passing over failures whose text
 //! has one, `--without "WRITE: CLAUSE"` without one condition. A seed that fails prints the line that replays
 //! it. `--mutations` takes every condition away, one at a time, and writes what notices to
-//! `tests/simulation/README.md`; `--of WRITE` those of one write; `--draw N --from M` takes N of those that
-//! were noticed within forty seeds, drawn by M.
+//! `tests/simulation/README.md`, with `--of WRITE` those of one write alone; `--draw N --from M` takes N of
+//! those that were noticed within forty seeds, drawn by M.
 
 #![expect(
     clippy::expect_used,
@@ -48,7 +48,7 @@ const MUTATION_SEEDS: u64 = 400;
 /// before it.
 const DRAWN_SEED_MAX: u64 = 40;
 /// The committed table.
-const TABLE: &str = include_str!("../README.md");
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
 
 /// What stands above the table of conditions.
 const TABLE_HEAD: &str = "# What each condition keeps from going wrong
@@ -138,20 +138,24 @@ fn main() {
     assert!(failed == 0, "{failed} seeds failed");
 }
 
-/// The seed in the committed table that noticed the loss of `condition`, if one did.
-fn seed_of(condition: Condition) -> Option<u64> {
-    let Condition { write, clause } = condition;
+/// The row of `condition` in `table`.
+fn row_in(table: &str, Condition { write, clause }: Condition) -> Option<&str> {
     let begins = format!("| {write} | `{clause}` | ");
-    let row = TABLE.lines().find(|row| row.starts_with(&begins))?;
-    row.trim_end_matches([' ', '|']).rsplit(' ').next()?.parse().ok()
+    table.lines().find(|row| row.starts_with(&begins))
+}
+
+/// The seed in `table` that noticed the loss of `condition`, if one did.
+fn seed_in(table: &str, condition: Condition) -> Option<u64> {
+    row_in(table, condition)?.trim_end_matches([' ', '|']).rsplit(' ').next()?.parse().ok()
 }
 
 /// Removes the conditions of the writes that begin with `write`, one at a time, and writes down what noticed.
 fn mutate(write: &str, arguments: &Arguments) {
+    let table = std::fs::read_to_string(TABLE).expect("the table");
     let mut chosen: Vec<Condition> =
         conditions::all().into_iter().filter(|condition| condition.to_string().starts_with(write)).collect();
     if let Some(count) = arguments.drawn {
-        chosen.retain(|condition| seed_of(*condition).is_some_and(|seed| seed <= DRAWN_SEED_MAX));
+        chosen.retain(|condition| seed_in(&table, *condition).is_some_and(|seed| seed <= DRAWN_SEED_MAX));
         fastrand::Rng::with_seed(arguments.from).shuffle(&mut chosen);
         chosen.truncate(count);
     }
@@ -167,13 +171,14 @@ fn mutate(write: &str, arguments: &Arguments) {
             });
         }
     });
-    let mut found = found.into_inner().expect("no panic");
-    found.sort_by_key(|found| chosen.iter().position(|condition| *condition == found.condition));
-    let rows: Vec<String> = found.iter().map(Found::row).collect();
-    if write.is_empty() && arguments.drawn.is_none() {
-        let table = format!("{TABLE_HEAD}{}\n", rows.join("\n"));
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-        std::fs::write(path, table).expect("the table is written");
+    let found = found.into_inner().expect("no panic");
+    if arguments.drawn.is_none() {
+        let rows = conditions::all().into_iter().filter_map(|condition| {
+            let found = found.iter().find(|found| found.condition == condition);
+            found.map(Found::row).or_else(|| row_in(&table, condition).map(ToOwned::to_owned))
+        });
+        let table = format!("{TABLE_HEAD}{}\n", rows.collect::<Vec<_>>().join("\n"));
+        std::fs::write(TABLE, table).expect("the table is written");
     }
     let unexpected: Vec<&Found> = found.iter().filter(|found| found.is_unexpected()).collect();
     for found in &unexpected {

@@ -121,6 +121,8 @@ pub(super) const KINDS: &[Kind] = &[
     ("leave: connected, out of sight", |dice| dice.leave(false, true)),
     ("leave: reserved, in sight", |dice| dice.leave(true, false)),
     ("leave: reserved, out of sight", |dice| dice.leave(true, true)),
+    ("give a party's seats back: in sight", |dice| dice.give_back(false)),
+    ("give a party's seats back: out of sight", |dice| dice.give_back(true)),
     ("extend a lobby's lease", Dice::extend_lease),
     ("show a revived lobby", Dice::show_revived),
     ("end: on request", |dice| dice.end(EndCause::Asked)),
@@ -793,23 +795,52 @@ impl Dice {
         let transition = lifecycle::Transition::Leave(mapping::seat_id(seat));
         let how = Left::Anyhow;
         if !is_reserved && !is_hidden {
-            let sent = Sent::Leave { lobby: at, seat, how, is_hidden, seen: SeenSeat::default(), now };
+            let sent =
+                Sent::Leave { lobby: at, seat, mate: None, how, is_hidden, seen: SeenSeat::default(), now };
             return self.transition(at, seen, None, sent, transition);
         }
         let is_so = seen.holds(seat) && is_reserved == (seen.reserved[seat] > 0);
         if !is_so || is_hidden != (seen.joinable_from == 0) || !self.is_alive(&seen) {
             return None;
         }
-        let sent = Sent::Leave { lobby: at, seat, how, is_hidden, seen: SeenSeat::of(&seen, seat), now };
+        let sent =
+            Sent::Leave { lobby: at, seat, mate: None, how, is_hidden, seen: SeenSeat::of(&seen, seat), now };
         let (lobby, prior) = (self.later_of(&seen, seat), wire::refused(&self.lobby_item(at, &seen)));
         self.transition(at, lobby, Some(prior), sent, transition)
+    }
+
+    /// A party gives its seats back.
+    fn give_back(&mut self, is_hidden: bool) -> Option<Scene> {
+        let (at, now, mut seen) = (self.below(LOBBIES), self.now, self.lobby());
+        let seat = self.below(SEATS);
+        let mate = (seat + 1) % SEATS;
+        let are_reserved = [seat, mate].iter().all(|seat| seen.reserved[*seat] > 0);
+        if !are_reserved || is_hidden != (seen.joinable_from == 0) || !self.is_alive(&seen) {
+            return None;
+        }
+        seen.tokens[mate] = Tokens::none();
+        let (how, of_seat) = (Left::Anyhow, SeenSeat::of(&seen, seat));
+        let sent = Sent::Leave { lobby: at, seat, mate: Some(mate), how, is_hidden, seen: of_seat, now };
+        let seats = Seats::together(mapping::seat_id(seat), vec![mapping::seat_id(mate)]);
+        let read = mapping::lobby(&self.rules, at, &seen);
+        let send = any(move |store| async move { store.give_back(read, &seats, mapping::time(now)).await });
+        let lobby = self.later_of(&seen, seat);
+        self.scene(sent, |state| state.lobbies[at] = lobby, Vec::new(), send)
     }
 
     /// A player disconnects, on the guess that no seat is kept.
     fn disconnect(&mut self) -> Option<Scene> {
         let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby());
         let how = Left::ByUnlessKept(0);
-        let sent = Sent::Leave { lobby: at, seat, how, is_hidden: false, seen: SeenSeat::default(), now };
+        let sent = Sent::Leave {
+            lobby: at,
+            seat,
+            mate: None,
+            how,
+            is_hidden: false,
+            seen: SeenSeat::default(),
+            now,
+        };
         let transition = lifecycle::Transition::Disconnect(shown(seat, 0), None);
         self.transition(at, seen, None, sent, transition)
     }

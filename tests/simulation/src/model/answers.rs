@@ -148,16 +148,6 @@ impl Model {
         }
     }
 
-    /// Whether an operation that had no answer at `began_at` connected a seat by this token: it may have
-    /// done so after another one of that time saw the seat.
-    fn connects_since(&self, began_at: u64, (lobby, seat, token): (&str, &str, u64)) -> bool {
-        self.operations.iter().any(|operation| {
-            let is_of_seat = matches!(&operation.action, Action::Connect { seat: own, lobby: of, token: shown }
-                if own == seat && of == lobby && *shown == token);
-            is_of_seat && operation.has_connected && operation.answered_at.is_none_or(|at| at >= began_at)
-        })
-    }
-
     /// What was answered as done is done.
     fn check_done(&mut self, operation: &Operation, action: &Action, answer: &Answer, history: &History) {
         let lobby = |id: &String| self.lobbies.get(id).cloned();
@@ -176,8 +166,7 @@ impl Model {
                     let is_first = lobby.reserved.contains_key(seat) && !lobby.tokens.contains_key(seat);
                     let is_its = lobby.tokens_of(seat).connected == *token;
                     lobby.lives() && is_its && (is_there || is_first)
-                }) && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1)
-                    && !self.connects_since(operation.began_at, (id, seat, *token)) =>
+                }) && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
             {
                 self.fail("I4", format!("the player of seat {seat} of lobby {id} left, and holds it"));
             }

@@ -2,7 +2,7 @@
 
 use super::{
     super::{history::History, wire::Place},
-    Action, Change, LAG_MS, Lobby, Model, Stage,
+    Action, Change, LAG_MS, Lobby, Model, NEVER, Stage,
 };
 use model::conditions::Write;
 
@@ -103,6 +103,13 @@ impl Model {
         }
         if change.is(Write::HideFull) && after.taken < after.max_players {
             self.fail("I4", format!("lobby {id} was hidden, though it has free seats"));
+        }
+        if change.is(Write::ShowRoom) || change.is(Write::HideRoom) {
+            let free = after.max_players.saturating_sub(after.taken).min(self.party_size_max);
+            let is_hidden = after.joinable_from.is_none_or(|from| from == NEVER) || after.is_overdue(time);
+            if !is_hidden && free >= 2 && after.room.is_none_or(|room| room < free) {
+                self.fail("I4", format!("lobby {id} shows parties {:?} of {free} free seats", after.room));
+            }
         }
         if change.is(Write::HideFull)
             && after.stage == Stage::Ready

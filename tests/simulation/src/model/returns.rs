@@ -90,13 +90,19 @@ impl Model {
                 let joined = Tokens { connected: was.newest, ..was };
                 let is_due = own == seat && tokens == joined && *token == was.newest && before.awaits(seat);
                 if let Some(operation) = change.operation.filter(|_| is_due) {
-                    self.operations[operation].has_connected = true;
+                    self.note_connected(operation, (&after.id, seat, *token));
                 }
                 is_due
             }
             Some(Action::GiveUp { seat: own, token, .. }) => {
                 let left = Tokens { is_leaving: true, ..was };
                 own == seat && tokens == left && *token == was.newest && before.connected.contains_key(seat)
+            }
+            // It came before its connect.
+            Some(Action::Disconnect { seat: own, token, .. })
+                if *token == was.newest && before.awaits(seat) =>
+            {
+                own == seat && seen.is_some() && tokens == Tokens { newest: was.newest + 1, ..was }
             }
             Some(Action::Disconnect { .. } | Action::Everyone { .. }) => {
                 seen.is_none() && tokens == Tokens::default() && after.reserved.contains_key(seat)
@@ -154,7 +160,9 @@ impl Model {
             Action::Disconnect { seat: left, lobby, token, keep } => {
                 let is_first = before.reserved.contains_key(seat) && !before.tokens.contains_key(seat);
                 let is_there = before.connected.contains_key(seat) && !is_kept(*keep);
-                left == seat && *lobby == before.id && *token == tokens.connected && (is_first || is_there)
+                let is_its = *token == tokens.connected && (is_first || is_there);
+                let has_lapsed = *token == tokens.newest && !before.holds_at(seat, asked_at);
+                left == seat && *lobby == before.id && (is_its || has_lapsed)
             }
             Action::Everyone { lobby, keep } => {
                 *lobby == before.id && before.connected.contains_key(seat) && !is_kept(*keep)

@@ -223,18 +223,34 @@ impl Model {
         if after.connected.get(seat).is_some_and(|until| *until > time + CONNECTED_MS) {
             self.fail("I4", format!("seat {seat} of lobby {id} is connected for more than 8 h"));
         }
-        let Some(operation) = change.operation.map(|operation| &mut self.operations[operation]) else {
-            return;
-        };
-        match &operation.action.clone() {
+        let Some(operation) = change.operation else { return };
+        match &self.operations[operation].action.clone() {
             // By a later token than the first, its tokens say so.
             Action::Connect { seat: connected, lobby, token } if connected == seat && lobby == id => {
-                operation.has_connected = true;
+                self.note_connected(operation, (id, seat, *token));
                 if (*token > 0) != before.tokens.contains_key(seat) {
                     self.fail("I7", format!("seat {seat} of lobby {id} was connected by token {token}"));
                 }
             }
             _ => self.fail("I7", format!("seat {seat} of lobby {id} was connected by somebody else")),
+        }
+    }
+
+    /// I4: a player connects who was not reported gone before.
+    pub(super) fn note_connected(&mut self, operation: usize, (lobby, seat, token): (&str, &str, u64)) {
+        self.operations[operation].has_connected = true;
+        let is_gone = self.operations.iter().any(|other| {
+            let is_of_token = matches!(&other.action, Action::Disconnect { seat: own, lobby: of, token: shown, .. }
+                if own == seat && of == lobby && *shown == token);
+            is_of_token && other.answered.as_deref() == Some("200")
+        });
+        // Unless a late copy of the write that took the seat has reserved it again.
+        let is_first = self.added.get(&(lobby.to_owned(), seat.to_owned())).is_none_or(|times| *times == 1);
+        if is_gone && is_first {
+            self.fail(
+                "I4",
+                format!("token {token} of seat {seat} of lobby {lobby} connected after it was gone"),
+            );
         }
     }
 

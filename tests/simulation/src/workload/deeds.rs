@@ -138,12 +138,14 @@ impl Workload {
         let newest = if self.chance.one_in(3) { None } else { players.last().cloned() };
         let Some(player) = newest.filter(is_there).or(chosen) else { return };
         let is_by_player = matches!(deed, Deed::GiveUp | Deed::Rejoin);
-        let lobby = if !is_by_player && self.chance.one_in(20) {
-            self.chance.pick(&players).expect("one at least").lobby.clone()
+        let shown_in = if !is_by_player && self.chance.one_in(20) {
+            self.chance.pick(&players).expect("one at least").clone()
         } else {
-            player.lobby.clone()
+            player.clone()
         };
-        let Player { namespace, token, .. } = player;
+        let (lobby, Player { namespace, token, .. }) = (shown_in.lobby, player);
+        // The lobby's token is the right here, and is of the lobby's namespace.
+        let namespace = if deed == Deed::Everyone { shown_in.namespace } else { namespace };
         let sent = match deed {
             Deed::GiveUp => Request::give_up(&self.world, namespace, &lobby, &token),
             Deed::Remove => {
@@ -276,10 +278,13 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
 /// Sequences of deeds that cross a delayed `bias`, or come at its last moment.
 pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]] {
     use Deed::{
-        Beat, Burst, Close, Connect, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join, Ready,
-        Rejoin, Wait,
+        Beat, Burst, Close, Connect, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join, MakePrivate,
+        Ready, Rejoin, Wait,
     };
     match bias {
+        Some(Write::ShowRoom | Write::HideRoom) => {
+            &[&[Close], &[MakePrivate], &[Disconnect], &[GiveUp], &[Join]]
+        }
         Some(Write::TakeFreeSeat) => &[&[Connect, Disconnect, Wait, Connect], &[Burst], &[Join], &[Close]],
         Some(Write::End) => &[
             &[Join, Connect],
