@@ -103,7 +103,8 @@ pub enum Event {
     Failed(Error),
 }
 
-/// A game server. Clones are the same server, which goes on until it [drains](Self::drain) or [stops](Self::stop).
+/// A game server. Clones are the same server, which goes on until it [drains](Self::drain) or
+/// [stops](Self::stop).
 #[derive(Clone)]
 pub struct GameServer {
     inner: Arc<Inner>,
