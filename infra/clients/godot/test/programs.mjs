@@ -154,6 +154,18 @@ try {
     await player.line("admitted");
     await server.line("Ada is here");
     await player.stop();
+    // A player whose process is killed comes back in the place of the earlier peer.
+    const bob = ["--script", "test/returning_player.gd"];
+    const killed = new Program(godot, [...HEADLESS, ...bob], { env });
+    const token = await killed.line("player_");
+    await server.line("Bob is here");
+    await killed.stop();
+    server.lines = [];
+    const back = new Program(godot, [...HEADLESS, ...bob], { env: { ...env, SEAT_TOKEN: token } });
+    await back.line("admitted");
+    await server.line("Bob is here");
+    assert.notEqual(back.lines[0], token);
+    await back.stop();
     await server.stop();
   }, '{ "game_modes": { "duel": { "regions": ["fra"], "max_players": 2 } } }'));
   for (const TRANSPORT of ["enet", "websocket"]) {

@@ -49,7 +49,8 @@ func _perform(intent: Dictionary) -> void:
 			_calls[intent["of"]].cancel()
 		return
 	var id: String = intent["id"]
-	var call := MusterCall.new()
+	# A slow machine's time does not go faster.
+	var call := MusterCall.new(MusterCall.DEADLINE_MSEC * FastWorld.FASTER)
 	_calls[id] = call
 	var result := await _carry_out(intent, call)
 	if result.error != null:
