@@ -152,11 +152,11 @@ async fn a_player_who_came_back_and_is_reported_gone_first_does_not_connect_afte
         for _ in 0..2 {
             game.disconnect(&stack, &lost).await.expect_ok();
         }
-        assert_eq!(connect(&stack, &game, &lost).await.refusal(), REMOVED);
+        assert_eq!(game.connect_with_details(&stack, &lost).await.refusal(), REMOVED);
         assert_eq!(seats_of(&stack, &game, &stays).await, (2, reserved, 2 - reserved), "I4");
         let back = rejoin(&stack, &lost).await.expect_ok();
         assert_ne!(back.body["player"], lost.body["player"]);
-        connect(&stack, &game, &back).await.expect_ok();
+        game.connect_with_details(&stack, &back).await.expect_ok();
         game.disconnect(&stack, &back).await.expect_ok();
     }
     // Nothing is longer: the seat lapses as it would have.
@@ -164,7 +164,7 @@ async fn a_player_who_came_back_and_is_reported_gone_first_does_not_connect_afte
     stack.clock.advance(KEPT);
     game.disconnect(&stack, &lost).await.expect_ok();
     assert_eq!(seats_of(&stack, &game, &stays).await, (1, 0, 1));
-    assert_eq!(connect(&stack, &game, &lost).await.refusal(), REMOVED);
+    assert_eq!(game.connect_with_details(&stack, &lost).await.refusal(), REMOVED);
 }
 
 #[tokio::test]
@@ -179,7 +179,8 @@ async fn of_a_connect_and_its_disconnect_at_once_no_connection_stays() {
     }
     let back = join_all(seats.iter().map(|seat| rejoin(&stack, seat))).await;
     let both = back.iter().map(async |seat| {
-        let (connected, gone) = join(connect(&stack, &game, seat), game.disconnect(&stack, seat)).await;
+        let (connected, gone) =
+            join(game.connect_with_details(&stack, seat), game.disconnect(&stack, seat)).await;
         assert!(connected.status == 200 || connected.refusal() == REMOVED, "{}", connected.body);
         gone.expect_ok();
     });
