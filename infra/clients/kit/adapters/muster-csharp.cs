@@ -12,8 +12,10 @@ using Muster.Api;
 
 static class Adapter
 {
-    /// <summary>How much faster the client's clock goes, so that its pauses cost a test little.</summary>
-    const double Faster = 10;
+    /// <summary>
+    /// How much faster the client's clock goes, so that its pauses cost a test little, and its deadlines still bear a busy machine.
+    /// </summary>
+    const double Faster = 3;
 
     static readonly ConcurrentDictionary<string, Seat> Seats = new ConcurrentDictionary<string, Seat>();
     static readonly ConcurrentDictionary<string, CancellationTokenSource> Aborts = new ConcurrentDictionary<string, CancellationTokenSource>();
