@@ -5,6 +5,7 @@ using System.Collections.Generic;
 using System.Linq;
 using System.Net.Http;
 using System.Text;
+using System.Threading;
 using System.Threading.Tasks;
 using Muster;
 using Muster.Api;
@@ -44,11 +45,11 @@ sealed class Namespace
         return new Namespace(url, (string)Field(publicToken, "token"), (string)Field(serverToken, "token"));
     }
 
-    internal GameServer Server(string serverId = null) => new GameServer(new GameServerOptions
+    internal GameServer Server(string serverId = null, ITransport transport = null) => new GameServer(new GameServerOptions
     {
         Url = url, Token = ServerToken, Region = "fra", Capacity = 20, ServerId = serverId,
         Ports = new Dictionary<string, ServerPort> { ["default"] = new ServerPort { Hostname = "127.0.0.1", Port = 7777, Protocol = "http" } },
-    });
+    }, new Platform { Transport = transport ?? new HttpTransport() });
 
     /// <summary>A find without retries, which would wait for another game server: the code of its refusal.</summary>
     internal async Task<object> FindOnce() =>
@@ -59,6 +60,22 @@ sealed class Namespace
         var request = new HttpRequestMessage(HttpMethod.Post, url) { Content = new StringContent(Json.Write(body), Encoding.UTF8, "application/json") };
         request.Headers.TryAddWithoutValidation("authorization", $"Bearer {token}");
         return Json.Parse(await (await Client.SendAsync(request)).Content.ReadAsStringAsync());
+    }
+}
+
+/// <summary>Tells when the game server is deregistered.</summary>
+sealed class Watched : ITransport
+{
+    readonly HttpTransport transport = new HttpTransport();
+    readonly TaskCompletionSource<bool> deregistered = new TaskCompletionSource<bool>();
+
+    internal Task Deregistered => deregistered.Task;
+
+    public async Task<HttpReply> Send(HttpCall call, CancellationToken cancellation)
+    {
+        var reply = await transport.Send(call, cancellation);
+        if (call.Url.EndsWith("/deregister") && reply.Status == 200) deregistered.TrySetResult(true);
+        return reply;
     }
 }
 
@@ -147,7 +164,8 @@ static class ServiceTests
     static async Task Drain(string url)
     {
         var space = await Namespace.Create(url);
-        GameServer older = space.Server("one"), later = space.Server("one");
+        var watched = new Watched();
+        GameServer older = space.Server("one"), later = space.Server("one", watched);
         MusterException superseded = null;
         older.Superseded += error => superseded = error;
         await older.Start();
@@ -158,6 +176,7 @@ static class ServiceTests
         var seat = await space.Players.Find(Arena());
         var player = await later.Admit(seat.LobbyId, seat.Token);
         var stopped = later.Stop();
+        await watched.Deregistered;
         // It gets no lobby any more, and goes on with those it has.
         await later.Beat();
         Equal(await space.FindOnce(), "MATCHMAKER_NO_SERVER_AVAILABLE");
