@@ -196,7 +196,7 @@ async fn a_server_that_a_later_start_replaced_ends_and_takes_nothing_from_it() {
     let (_third, address) = serve(&stack, &game, &[]).await;
     let ended = second.end().await;
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("MATCHMAKER_SERVER_NOT_FOUND"), "{ended:?}");
+    assert!(ended.stderr.contains("MATCHMAKER_LOBBY_STATE_CONFLICT"), "{ended:?}");
     assert_eq!(player.line().await, "");
     assert_eq!(find(&stack, &game).await.expect_ok().body["ports"]["default"]["host"], address);
 }

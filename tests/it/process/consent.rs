@@ -18,7 +18,9 @@ enum Does {
 use Does::{Changes, Ends, Reads};
 
 /// Every verb of the command.
-const VERBS: [(&str, Does); 49] = [
+const VERBS: [(&str, Does); 50] = [
+    // What it changes is a game server's own.
+    ("agent run", Reads),
     ("cdn auth", Changes),
     ("cdn user list", Reads),
     ("cdn user remove", Ends),
