@@ -11,8 +11,8 @@ use super::*;
 use crate::artefacts::workspace;
 
 /// Every file that opens a listener, and what `attacked` calls it. The last one is for the world: a game
-/// server's players come there, each with a player token. The agent's answers nobody without the secret of one
-/// of its processes (`process::agent`), which no page has.
+/// server's players come there, each with a player token. The agent's answers nobody without the secret of
+/// one of its processes (`process::agent`), which no page has.
 const LISTENERS: [(&str, &[&str]); 5] = [
     ("infra/operator/src/agent.rs", &[]),
     ("infra/local/src/addresses.rs", &["gateway"]),
