@@ -267,9 +267,11 @@ impl Game {
     async fn play(&self, reader: &mut BufReader<OwnedReadHalf>, writer: &mut OwnedWriteHalf) {
         let mut stage = self.stage.subscribe();
         let game = async {
-            stage.wait_for(|stage| *stage != Stage::Open).await.map_err(io::Error::other)?;
-            writer.write_all(b"start\n").await?;
-            stage.wait_for(|stage| *stage == Stage::Ended).await.map_err(io::Error::other)?;
+            let now = *stage.wait_for(|stage| *stage != Stage::Open).await.map_err(io::Error::other)?;
+            if now == Stage::Closed {
+                writer.write_all(b"start\n").await?;
+                stage.wait_for(|stage| *stage == Stage::Ended).await.map_err(io::Error::other)?;
+            }
             io::Result::Ok(())
         };
         // This game ignores further input.
