@@ -70,9 +70,11 @@ await stage(ada, "waiting");
 await press(grace, "find duel");
 await Promise.all([stage(ada, "playing"), stage(grace, "playing")]);
 await Promise.all([named(ada, "Ada", "Grace"), named(grace, "Ada", "Grace")]);
-const before = Number(await text(ada, "one"));
-await ada.keyboard.down("ArrowRight");
-await ada.waitForFunction((than) => Number(document.getElementById("one").textContent) > than + 20, {}, before);
+// Whichever side she is on: that follows from who connects first.
+const painted = (page) => page.evaluate(() => ["one", "two"].reduce((sum, id) => sum + Number(document.getElementById(id).textContent), 0));
+const before = await painted(ada);
+await ada.keyboard.down("ArrowUp");
+await ada.waitForFunction((than) => ["one", "two"].reduce((sum, id) => sum + Number(document.getElementById(id).textContent), 0) > than + 20, {}, before);
 if (picture) await ada.screenshot({ path: picture });
 console.log("ok    two meet and paint");
 
@@ -84,7 +86,7 @@ console.log("ok    one reloads, and is back in the match");
 await Promise.all([stage(ada, "menu"), stage(grace, "menu")]);
 const results = await Promise.all([text(ada, "result"), text(grace, "result")]);
 assert.deepEqual(results, ["Your side wins!", "The other side wins."]);
-await ada.keyboard.up("ArrowRight");
+await ada.keyboard.up("ArrowUp");
 await Promise.all([press(ada, "find duel"), press(grace, "find duel")]);
 await Promise.all([stage(ada, "ready", "playing"), stage(grace, "ready", "playing")]);
 console.log("ok    the match ends, and both find another");
