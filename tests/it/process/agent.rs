@@ -119,7 +119,7 @@ impl Scene {
 }
 
 fn is_alive(process: &str) -> bool {
-    // Whoever takes over the processes of a killed agent may leave them unburied.
+    // The process that adopts the orphans of a killed agent may not reap them.
     let is_dead = fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| stat.contains(") Z "));
     !is_dead && std::process::Command::new("kill").args(["-0", process]).output().unwrap().status.success()
 }
@@ -252,9 +252,12 @@ async fn one_process_runs_all_lobbies() {
     let port_option = format!("--port=default={port}/tcp");
     let arguments = [&["agent", "run", &port_option][..], &more, &["--", "python3", &server]].concat();
     let agent = Agent(Program::start("muster", &arguments, &scene.environment())).registered(1).await;
-    while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-        sleep(Duration::from_millis(10)).await;
-    }
+    let listens = async {
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, listens).await.expect("its process listens");
     // No heartbeat is due for 30 s: the players themselves cause those that list their lobbies.
     let (one, two) = (scene.player().await, scene.player().await);
     assert_ne!(one.lobby, two.lobby);
@@ -267,9 +270,12 @@ async fn one_process_runs_all_lobbies() {
 async fn the_end_of_the_process_of_all_lobbies_ends_the_agent() {
     let Some(scene) = Scene::start("the end of a shared process").await else { return };
     let agent = scene.agent(&["--shared", "--auto-ready"]).registered(1).await;
-    while !Path::new(&scene.folder.path("server")).exists() {
-        sleep(Duration::from_millis(10)).await;
-    }
+    let runs = async {
+        while !Path::new(&scene.folder.path("server")).exists() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, runs).await.expect("its process runs");
     let process = scene.noted("server")["PROCESS"].clone();
     assert!(std::process::Command::new("kill").args(["-9", &process]).status().unwrap().success());
     let ended = agent.ends_with(1).await;

@@ -53,7 +53,7 @@ namespace Muster.Server
         const double LagMs = 2000;
         /// <summary>Pauses between looks for a lobby whose player arrives before it is listed.</summary>
         static readonly double[] LooksMs = { 0, 250, 500, 1000 };
-        /// <summary>The least time between two such looks, whoever arrives.</summary>
+        /// <summary>The least time between two such looks, however many players arrive.</summary>
         const double LookPauseMs = 250;
 
         readonly object gate = new object();

@@ -62,7 +62,7 @@ pub(crate) async fn take(
     answer.unwrap_or_else(|_ended| Err(Error::no_response(None)))
 }
 
-/// Whoever waits for the answer. One that arrives as the wait ends is given back, too.
+/// The caller's side. An answer that arrives just as the caller gives up is given back, too.
 struct Waiting {
     receiver: oneshot::Receiver<Answer>,
     world: World,
@@ -89,7 +89,7 @@ async fn give_back(world: World, url: String, answer: FindLobbyResponse) {
 }
 
 struct Intent {
-    /// Whoever waits; `None` once given up.
+    /// The caller; `None` once it gave up.
     asker: Option<oneshot::Sender<Answer>>,
     end: Instant,
     last: Option<Error>,
@@ -143,8 +143,8 @@ impl Intent {
         self.until(attempt(&world, call, call.attempt)).await
     }
 
-    /// Does `work`. If whoever waits leaves meanwhile, or the deadline passes, the intent is given up, and
-    /// the work goes on.
+    /// Does `work`. If the caller leaves meanwhile, or the deadline passes, the intent is given up, and the
+    /// work goes on.
     async fn until<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         if let Some(asker) = &mut self.asker {
@@ -159,8 +159,8 @@ impl Intent {
         work.await
     }
 
-    /// Tells whoever waits, of the last attempt without another `error`. From now on the seat is only looked
-    /// for to leave it.
+    /// Ends the call with `error`, or else that of the last attempt. From now on, a seat that it may have is
+    /// left.
     fn give_up(&mut self, error: Option<Error>) {
         let Some(asker) = self.asker.take() else { return };
         let late = || Error::no_response(None);

@@ -24,7 +24,7 @@ pub struct Seat {
     pub code: Option<String>,
     /// By label, what the game server registered.
     pub ports: BTreeMap<String, Port>,
-    /// What the player shows the game server: the seat's newest player token. Whoever has it has the seat.
+    /// What the player shows the game server: the seat's newest player token, which alone is the right to it.
     pub token: String,
     /// The seats of the other players of a party, in the order of `players_data`.
     pub others: Vec<Self>,

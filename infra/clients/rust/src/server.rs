@@ -36,7 +36,7 @@ const LAG: Duration = Duration::from_secs(2);
 /// Pauses between looks for a lobby whose player arrives before it is listed.
 const LOOKS: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
-/// The least time between two such looks, whoever arrives.
+/// The least time between two such looks, however many players arrive.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
 const SERVER_NOT_FOUND: &str = "MATCHMAKER_SERVER_NOT_FOUND";
 
@@ -408,7 +408,7 @@ impl GameServer {
         }
     }
 
-    /// Whoever listens to no events misses none.
+    /// The application may have dropped the receiver.
     fn tell(&self, event: Event) {
         let _nobody_listens = self.inner.events.send(event);
     }

@@ -46,7 +46,7 @@ func _answered(id: int, data: PackedByteArray) -> void:
 		_refuse(str(answer.get("code", "")) if answer is Dictionary else NO_CONNECTION)
 
 
-# Deferred, since whoever waits may set another peer, which must not happen in a poll of this one.
+# Deferred, since the caller may set another peer, which must not happen in a poll of this one.
 func _admit() -> void:
 	_pending.settle.call_deferred(MusterResult.new())
 

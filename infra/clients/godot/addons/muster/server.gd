@@ -18,7 +18,7 @@ const LEASE_LEAST_SECONDS := 30
 const LAG_MSEC := 2_000
 ## Pauses between looks for a lobby whose player arrives before it is listed.
 const LOOKS_MSEC: Array[int] = [0, 250, 500, 1_000]
-## The least time between two such looks, whoever arrives.
+## The least time between two such looks, however many players arrive.
 const LOOK_PAUSE_MSEC := 250
 const UNKNOWN_SERVER := "MATCHMAKER_SERVER_NOT_FOUND"
 const UNKNOWN_LOBBY := "MATCHMAKER_LOBBY_NOT_FOUND"

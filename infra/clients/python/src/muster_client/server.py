@@ -29,7 +29,7 @@ LEASE_LEAST = 30
 LAG = 2.0
 #: Pauses between looks for a lobby whose player arrives before it is listed.
 LOOKS = (0.0, 0.25, 0.5, 1.0)
-#: The least time between two such looks, whoever arrives.
+#: The least time between two such looks, however many players arrive.
 LOOK_PAUSE = 0.25
 
 log = logging.getLogger("muster_client")

@@ -54,7 +54,7 @@ const LEASE_LEAST_SECONDS = 30;
 const LAG_MS = 2_000;
 /** Pauses between looks for a lobby whose player arrives before it is listed. */
 const LOOKS_MS = [0, 250, 500, 1_000];
-/** The least time between two such looks, whoever arrives. */
+/** The least time between two such looks, however many players arrive. */
 const LOOK_PAUSE_MS = 250;
 
 /** A game server: registers, renews its lease, learns of its lobbies and admits their players. */
