@@ -3,7 +3,7 @@
 
 exec </dev/null
 # Nothing is built twice in a run, and what a second build would start from fills the disk of a small machine.
-export CARGO_INCREMENTAL=0
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false
 # Linting and building need a region but no account.
 export AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLED=true SAM_CLI_TELEMETRY=0
 
@@ -63,7 +63,7 @@ print_sizes() {
 install_packages() {
   if [[ ${CI:-} == true ]] && ((EUID == 0)) && command -v apt-get >/dev/null; then
     mkdir -p target
-    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "$@"; } \
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "$@" && apt-get clean; } \
       >target/ci-packages.log 2>&1 || tail -n 3 target/ci-packages.log
   fi
 }
