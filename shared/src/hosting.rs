@@ -2,6 +2,7 @@
 
 pub mod freed_seats;
 pub mod game_server;
+pub mod launching;
 pub mod lobby_server;
 pub mod returning;
 pub mod revoked;

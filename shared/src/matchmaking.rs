@@ -26,6 +26,7 @@ mod limits;
 pub mod matchmaker;
 mod memory;
 mod nearest;
+mod nursery;
 mod outcomes;
 mod position;
 mod round;

@@ -9,6 +9,7 @@ pub mod generations;
 pub mod handed_on;
 pub mod ids;
 pub mod latency;
+pub mod launch;
 pub mod lifecycle;
 pub mod lobby;
 pub mod lobby_code;

@@ -106,7 +106,7 @@ impl Bench {
             "reservation_seconds": reservation.as_secs() } });
         let game = self.stack.make_game(&format!("bench-{}", self.games), modes, 32_767, 100_000).await;
         // As the operation registers a server: with a block of the cap.
-        let placement = game.pool("arena", "fra").placement();
+        let placement = game.pool("arena", "fra").placement(None);
         let (servers, _) = self.stack.store().servers(&placement, None).await.expect("servers");
         for server in servers {
             self.stack.store().allot_at_registration(&server, 32_767).await.expect("a block");

@@ -181,6 +181,7 @@ async fn a_creation_that_succeeded_unheard_is_answered_as_it_is_there() {
         server: other,
         lobby_count_max: 9,
         block: Some(1),
+        requests: None,
         renewal: None,
         tags: Tags::new(),
         config: None,
@@ -218,11 +219,12 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let game = stack.make_game("refused", modes, 9, 9).await;
     let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
     let lobby = stack.store().lobby(&found.lobby_id().parse().unwrap()).await.unwrap().unwrap();
-    let server = stack.store().servers(&lobby.pool.placement(), None).await.unwrap().0.remove(0);
+    let server = stack.store().servers(&lobby.pool.placement(None), None).await.unwrap().0.remove(0);
     let key = HeadKey::new(&lobby.pool, &TagDigests::default(), 2);
     let renewal = Some(Renewal { key, first: lobby.lobby_id.clone() });
     let (block, tags) = (Some(1), Tags::new());
-    let creation = Creation { lobby, server, lobby_count_max: 9, block, renewal, tags, config: None };
+    let creation =
+        Creation { lobby, server, lobby_count_max: 9, block, requests: None, renewal, tags, config: None };
     let (none, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     let conflict_at = |is_at_server| CreationOutcome::Conflict { is_at_server };
     // The parts are lobby, server, head and allotment.
@@ -373,7 +375,7 @@ async fn a_server_that_registers_with_its_fleet_is_allotted_its_first_block_all_
     let port = json!({ "hostname": "game.example", "port": 7_777, "protocol": "udp" });
     let body = json!({ "region_id": "fra", "capacity": 2, "ports": { "default": port } });
     let request = serde_json::from_value(body).expect("a registration");
-    let registration = Registration::check(&request, &settings.game).expect("a registration");
+    let registration = Registration::check(&request, &settings.game, None).expect("a registration");
     for (conflicts, allotted) in [(0, 1), (3, 1), (100, 0)] {
         let link = Arc::clone(scene.stack.stack.store_link());
         let link = Conflicting { link, is_it: |_| true, left: AtomicU32::new(conflicts) };

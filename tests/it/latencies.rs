@@ -40,6 +40,7 @@ async fn game_up_to(
             latitude: 1.0,
             longitude: 2.0,
             probe: None,
+            starter: None,
         };
         new.regions.insert(id.parse().unwrap(), region);
     }

@@ -36,7 +36,7 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u32) -> Lobby {
 /// A lobby with so many of its three seats taken in a shard of the pool.
 async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) -> Lobby {
     let pool = game.pool("arena", "fra");
-    let server = stack.store().servers(&pool.placement(), None).await.unwrap().0.remove(0);
+    let server = stack.store().servers(&pool.placement(None), None).await.unwrap().0.remove(0);
     let now = stack.clock.now();
     let seat = |_| (SeatId::random(&stack.ambient()), now + Duration::from_secs(120));
     let lobby = Lobby {
@@ -52,6 +52,7 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) 
         server: Some(server.server.clone()),
         lease_until: server.lease_until,
         start: None,
+        launch: None,
         freed_at: None,
         ports: server.ports.clone(),
         tag_digests: TagDigests::default(),
@@ -79,6 +80,7 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) 
     let creation = Creation {
         lobby: lobby.clone(),
         block: server.next_block(99),
+        requests: None,
         server,
         lobby_count_max: 99,
         renewal: None,

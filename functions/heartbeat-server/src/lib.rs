@@ -55,7 +55,8 @@ impl HeartbeatServer {
         };
         Ok(HeartbeatResponse {
             lease_expires_at: lease_end(server.lease_until),
-            draining: server.is_deregistered(),
+            draining: server.is_deregistered() && !server.is_stopping(),
+            stop: server.is_stopping(),
             cursor: next.map(|cursor| cursor.to_string()),
             lobbies: lobbies.into_iter().map(server_lobby).collect(),
         })
@@ -80,6 +81,7 @@ impl Operation for HeartbeatServer {
             return Ok(HeartbeatResponse {
                 lease_expires_at: None,
                 draining: false,
+                stop: false,
                 cursor: None,
                 lobbies: Vec::new(),
             });

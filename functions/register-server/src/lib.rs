@@ -37,7 +37,10 @@ impl Operation for RegisterServer {
         }
         let (right, settings) = self.auth.game_server(caller).await?;
         let body: RegisterServerRequest = request.body()?;
-        let registration = Registration::check(&body, &settings.game).map_err(Error::InvalidServer)?;
+        // A process that Muster had started need not know the address that it has.
+        let hostname = request.source_ip().filter(|_| right.only().is_some()).map(|ip| ip.to_string());
+        let registration = Registration::check(&body, &settings.game, hostname.as_deref());
+        let registration = registration.map_err(Error::InvalidServer)?;
         // A server of another network than this deployment's: a local stack's are on its own machine.
         if request.source_ip().is_some_and(is_public_address) {
             registration.private_hosts().for_each(|host| request.warn(Warning::NotPublic(host.to_owned())));

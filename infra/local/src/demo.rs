@@ -217,6 +217,7 @@ async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
         latitude,
         longitude,
         probe: None,
+        starter: None,
     };
     let regions = BTreeMap::from([
         (region_id("fra")?, region("Frankfurt", 50.11, 8.68)),
@@ -281,7 +282,15 @@ async fn add_servers(
             former_starts: Vec::new(),
             is_clearing: false,
             region_id: region_id.clone(),
+            build_id: None,
+            launch: None,
+            stage: None,
+            idle_since: None,
+            handle: None,
+            ended_at: None,
+            failure: None,
             placement_pool: Some(PlacementPool {
+                build_id: None,
                 namespace_id: namespace.namespace_id.clone(),
                 region_id: region_id.clone(),
             }),

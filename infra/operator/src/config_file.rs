@@ -100,8 +100,8 @@ pub(crate) fn named_regions(config: &VersionConfig) -> BTreeMap<RegionId, Region
     let region = |region_id: RegionId| {
         let display_name = region_id.to_string();
         let provider_display_name = "Own".to_owned();
-        let region =
-            Region { display_name, provider_display_name, latitude: 0.0, longitude: 0.0, probe: None };
+        let (latitude, longitude, probe, starter) = (0.0, 0.0, None, None);
+        let region = Region { display_name, provider_display_name, latitude, longitude, probe, starter };
         (region_id, region)
     };
     named.map(region).collect()

@@ -8,7 +8,7 @@ use shared::{
     base::ambient::time,
     cloud::provision::{NewGame, NewNamespace, ProvisionError, create_game, is_region},
     models::{
-        game::{Game, Region},
+        game::{Game, Region, StarterKind},
         ids::RegionId,
         namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
     },
@@ -118,7 +118,9 @@ impl NamedRegion {
     fn into_region(self, provider: &str, probe: Option<String>) -> (RegionId, Region) {
         let Self { region_id, display_name, latitude, longitude } = self;
         let provider_display_name = provider.to_owned();
-        (region_id, Region { display_name, provider_display_name, latitude, longitude, probe })
+        let region =
+            Region { display_name, provider_display_name, latitude, longitude, probe, starter: None };
+        (region_id, region)
     }
 }
 
@@ -180,9 +182,13 @@ async fn show(of: OfGame, deployment: &Deployment) -> Reported {
         ("created", full.create_ts.clone()),
     ];
     let region = |(id, region): (&RegionId, &Region)| {
-        let Region { display_name, provider_display_name, latitude, longitude, probe } = region;
+        let Region { display_name, provider_display_name, latitude, longitude, probe, starter } = region;
+        let starter = starter.map(|starter| format!("  {}", starter.name())).unwrap_or_default();
         let probe = probe.as_ref().map(|probe| format!("  {probe}")).unwrap_or_default();
-        ("region", format!("{id}  {display_name}@{latitude},{longitude}  {provider_display_name}{probe}"))
+        (
+            "region",
+            format!("{id}  {display_name}@{latitude},{longitude}  {provider_display_name}{probe}{starter}"),
+        )
     };
     lines.extend(game.regions.iter().map(region));
     let version_name = |id| {
@@ -256,17 +262,18 @@ async fn list_regions(of: OfGame, deployment: &Deployment) -> Reported {
     let store = &deployment.store;
     let game = lookup::game(store, &of.game).await?;
     let rows = game.regions.iter().map(|(id, region)| {
-        let Region { display_name, provider_display_name, latitude, longitude, probe } = region;
+        let Region { display_name, provider_display_name, latitude, longitude, probe, starter } = region;
         [
             id.to_string(),
             display_name.clone(),
             format!("{latitude},{longitude}"),
             provider_display_name.clone(),
             probe.clone().unwrap_or_default(),
+            starter.map(StarterKind::name).unwrap_or_default().to_owned(),
         ]
     });
     let json = json!({ "regions": game.regions });
-    Ok(Report::table(["id", "name", "place", "provider", "probe"], rows.collect(), json))
+    Ok(Report::table(["id", "name", "place", "provider", "probe", "starter"], rows.collect(), json))
 }
 
 impl CreateGame {

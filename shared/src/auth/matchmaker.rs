@@ -13,7 +13,7 @@ use crate::{
     models::{
         client::Client,
         errors::{Error, TokenFault},
-        ids::{GameId, LobbyId, NamespaceId},
+        ids::{GameId, LobbyId, NamespaceId, ServerId},
         seats::PlayerDetails,
         token::{
             Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, MockPlayer, Owner, PlayerSeat,
@@ -300,6 +300,12 @@ impl GameServerRight {
     #[must_use]
     pub fn owner(&self) -> Owner {
         Owner::from(&self.credential)
+    }
+
+    /// The one game server that its token is good for, if Muster had it started.
+    #[must_use]
+    pub fn only(&self) -> Option<ServerId> {
+        self.credential.token_id.server_of_launch()
     }
 
     /// The claims for the token of one of its lobbies.

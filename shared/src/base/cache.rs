@@ -75,6 +75,11 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         self.entries().remove(key);
     }
 
+    /// Removes the entries of keys that `is_one`.
+    pub(crate) fn remove_all(&self, is_one: impl Fn(&K) -> bool) {
+        self.entries().retain(|key, _| !is_one(key));
+    }
+
     fn make_space(&self, entries: &mut HashMap<K, Entry<V>>, key: &K, now: Timestamp) {
         if entries.contains_key(key) {
             return;

@@ -97,17 +97,27 @@ impl GameServers {
         registration: &Registration,
         settings: &Settings,
     ) -> Result<Server, Error> {
+        if right.only().is_some_and(|only| server_id.as_ref().is_some_and(|named| *named != only)) {
+            return Err(Error::ServerNotFound);
+        }
         self.check_modes(registration, settings).await?;
         let lobby_count_max = settings.namespace.lobby_count_max;
         let owner = right.owner();
         let unnamed = || registration.unnamed_server(right.namespace_id(), &owner.token_id);
-        let server_id = server_id.or_else(unnamed);
-        let key = key(right, server_id.unwrap_or_else(|| self.ambient.uuid().into()));
+        let server_id = right.only().or(server_id).or_else(unnamed);
+        let key = key_of(right, server_id.unwrap_or_else(|| self.ambient.uuid().into()));
         for _ in 0..REGISTRATION_ATTEMPTS {
             let seen = self.store.server(&key).await?;
             let now = self.ambient.now();
+            // A token of one server creates none.
+            if right.only().is_some() && seen.as_ref().is_none_or(|seen| seen.launch.is_none()) {
+                return Err(Error::ServerNotFound);
+            }
             if let Some(seen) = &seen {
                 let start = registration.start(seen, now);
+                if seen.launch.is_some() && (start != Start::Same || seen.is_over()) {
+                    return Err(Error::ServerNotFound);
+                }
                 refuse_what_is_over(seen, start)?;
                 if start == Start::New && is_kept_from(seen, &owner, settings, now) {
                     return Err(Error::LobbyStateConflict(
@@ -131,10 +141,83 @@ impl GameServers {
                 if server.lease_ms.is_none() && server.used > 0 {
                     self.free_lobbies_of_leases(&server, now).await?;
                 }
+                let is_first = seen.as_ref().is_none_or(|seen| seen.build_id != server.build_id);
+                if is_first && server.build_id.is_some() {
+                    self.store.note_placement(&server.pool()).await?;
+                }
+                if let Some(seen) = seen.filter(Server::is_requested) {
+                    self.begin_launched(&seen, &server, now).await?;
+                }
                 return self.allot(server, lobby_count_max).await;
             }
         }
         Err(Error::Contention)
+    }
+
+    /// Opens the lobbies that waited for a requested server, and notes how long it took to register. A
+    /// failure to note that fails nothing.
+    async fn begin_launched(&self, seen: &Server, server: &Server, now: Timestamp) -> Result<(), Error> {
+        if let Some(launch) = &seen.launch {
+            let took = now.since(launch.requested_at);
+            if let Err(error) = self.store.note_start(&server.pool(), took, now).await {
+                let cause = error.cause().unwrap_or("refused").to_owned();
+                tracing::warn!(server.id = %server.server.server_id, cause, "it is not noted how long a start took");
+            }
+        }
+        // The index may lag behind the last creation.
+        for pass in 0..INDEX_PASSES {
+            let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_A_PAGE).await?;
+            let lobbies = self.store.lobbies(&page.lobby_ids).await?;
+            let opened = stream::iter(lobbies).map(|lobby| self.open_on_launched(lobby, server, now));
+            let opened: Vec<Option<Lobby>> = opened.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
+            let count = opened.into_iter().flatten().count();
+            if page.next.is_some() || count >= usize::try_from(server.used).unwrap_or(usize::MAX) {
+                break;
+            }
+            INDEX_PAUSES.wait(pass, &self.ambient).await;
+        }
+        Ok(())
+    }
+
+    /// Gives a lobby that waited for its server ports, and has it ready where the server's lobbies are so at
+    /// once. Returns the lobby as it then is, unless it ended.
+    async fn open_on_launched(
+        &self,
+        lobby: Lobby,
+        server: &Server,
+        now: Timestamp,
+    ) -> Result<Option<Lobby>, Error> {
+        if lobby.stage == Stage::Ended || !server.runs(&lobby) {
+            return Ok(None);
+        }
+        if lobby.launch.is_some() && !self.store.put_on_registered(&lobby, server).await? {
+            return Ok(None);
+        }
+        let lobby =
+            Lobby { launch: None, ports: server.ports.clone(), lease_until: server.lease_until, ..lobby };
+        if lobby.stage != Stage::Starting || !server.auto_ready {
+            return Ok(Some(lobby));
+        }
+        Ok(match self.store.make_transition(&lobby.lobby_id, &Transition::Ready, now).await? {
+            TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => Some(*lobby),
+            TransitionOutcome::Illegal(..) | TransitionOutcome::Missing => None,
+        })
+    }
+
+    /// Has a server end that Muster had started and that is without lobbies for its idle time. Returns the
+    /// server as it then is.
+    async fn stop_if_idle(&self, server: Box<Server>, now: Timestamp) -> Result<Box<Server>, Error> {
+        let Some(launch) = &server.launch else { return Ok(server) };
+        match server.idle_since {
+            Some(since) if server.used == 0 && launch.is_idle(since, now) => {
+                let stopped = self.store.stop_idle(&server, now).await?;
+                return Ok(stopped.map_or(server, Box::new));
+            }
+            None if server.used == 0 => self.store.note_idle(&server.server, Some(now)).await?,
+            Some(_) if server.used > 0 => self.store.note_idle(&server.server, None).await?,
+            _ => {}
+        }
+        Ok(server)
     }
 
     /// Retries, because a fleet registers at one time, and without a block a server's first creations would
@@ -188,12 +271,16 @@ impl GameServers {
         (server_id, start_id): (ServerId, Option<&StartId>),
         cursor: Option<&LobbyCursor>,
     ) -> Result<Heartbeat, Error> {
-        let (key, now) = (key(right, server_id), self.ambient.now());
+        let (key, now) = (key(right, server_id)?, self.ambient.now());
         let server = match self.store.extend_server_lease(&key, start_id, &right.owner(), now).await? {
             HeartbeatOutcome::Alive(server) => server,
             HeartbeatOutcome::OtherStart => return Err(Error::OtherStart),
             HeartbeatOutcome::Unknown => return Err(Error::ServerNotFound),
         };
+        let server = if server.is_stopping() { server } else { self.stop_if_idle(server, now).await? };
+        if server.is_stopping() {
+            return Ok(Heartbeat { server: *server, lobbies: Vec::new(), next: None });
+        }
         if server.is_clearing {
             if !self.end_earlier_lobbies(&server).await? {
                 let _is_open = self.store.open_server(&server).await?;
@@ -222,7 +309,7 @@ impl GameServers {
         (server_id, start_id): (ServerId, Option<&StartId>),
         ends_lobbies: bool,
     ) -> Result<(), Error> {
-        self.take_out_of_service(&key(right, server_id), start_id, None, ends_lobbies).await
+        self.take_out_of_service(&key(right, server_id)?, start_id, None, ends_lobbies).await
     }
 
     /// The same for the operator: removes a server that vanished, and its lobbies.
@@ -328,6 +415,11 @@ impl GameServers {
         if lobby.stage == Stage::Ended || !server.runs(&lobby) {
             return Ok(None);
         }
+        let waits = lobby.launch.is_some() || (server.launch.is_some() && lobby.stage == Stage::Starting);
+        if waits {
+            let Some(lobby) = self.open_on_launched(lobby, server, now).await? else { return Ok(None) };
+            return Ok(Some(lobby));
+        }
         if let Some(cause @ (EndCause::Idle | EndCause::NeverReady)) = lobby.end_cause(now) {
             match self.store.end_lobby(&lobby, cause, &self.ambient).await {
                 Ok(EndOutcome::Ended | EndOutcome::AlreadyEnded) => return Ok(None),
@@ -417,6 +509,14 @@ fn is_kept_from(seen: &Server, other: &Owner, settings: &Settings, now: Timestam
     seen.owner.as_ref().is_some_and(is_theirs) && seen.lease_until > now && !seen.is_gone()
 }
 
-fn key(right: &GameServerRight, server_id: ServerId) -> ServerKey {
+/// The key of a server on which the token may act: a token of one server on that one alone.
+fn key(right: &GameServerRight, server_id: ServerId) -> Result<ServerKey, Error> {
+    match right.only() {
+        Some(only) if only != server_id => Err(Error::ServerNotFound),
+        _ => Ok(key_of(right, server_id)),
+    }
+}
+
+fn key_of(right: &GameServerRight, server_id: ServerId) -> ServerKey {
     ServerKey { namespace_id: right.namespace_id().clone(), server_id }
 }

@@ -193,7 +193,7 @@ impl Matchmaker {
         let key = &beginning.key;
         let first = LobbyId::from(self.ambient.uuid());
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
-        let meeting = self.servers.meet(&search.criteria.new_lobby.pool, seeker.trace());
+        let meeting = self.servers.meet(&search.criteria.new_lobby, seeker.trace());
         let (outcome, is_without_server) = future::join(election, meeting).await;
         round.is_without_server = is_without_server;
         match outcome? {
@@ -338,11 +338,11 @@ impl Matchmaker {
         if position.nth == 0 {
             return Ok(Duration::ZERO);
         }
-        let pool = new.pool.placement();
+        let pool = new.placement();
         let now = self.ambient.now();
         let count = || self.servers.count(&pool, |server| server.fits(&new.pool.game_mode, now));
         if position.role == Role::Creator && count() == 0 {
-            self.servers.learn(&new.pool, None).await?;
+            self.servers.learn(&pool, &new.pool.game_mode, None).await?;
         }
         let before = position.nth.checked_div(count()).unwrap_or(0).min(SPACINGS_MAX);
         Ok((CREATION_SPACING * before).saturating_sub(self.ambient.now().since(burst.opened_at)))

@@ -21,6 +21,7 @@ use std::{collections::HashSet, mem, time::Duration};
 use futures_util::future::try_join_all;
 
 use crate::{
+    auth::settings::Settings,
     matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search, searches::Need},
     models::{
         errors::Error,
@@ -33,7 +34,10 @@ use crate::{
     },
     rules::capacity::{MayEnd, displaced, lobbies_of},
     seating::seeker::Seeker,
-    store::{allotment::AllotmentOutcome, ending::EndOutcome, failed_searches::BELIEVED_FOR},
+    store::{
+        allotment::AllotmentOutcome, ending::EndOutcome, failed_searches::BELIEVED_FOR,
+        listing::placements_of,
+    },
 };
 
 /// Servers of a region that one search reads at most.
@@ -135,9 +139,16 @@ impl Matchmaker {
         if needed == NoCapacity::AtCap {
             regions.extend(search.settings.game.regions.keys().filter(|region| **region != wanted.region_id));
         }
+        let pools = match needed {
+            NoCapacity::AtCap => {
+                let Settings { game, namespace, .. } = &*search.settings;
+                placements_of(&self.store, game, &namespace.namespace_id).await?
+            }
+            NoCapacity::NoServer => vec![search.criteria.new_lobby.placement()],
+        };
         let (mut searched, mut running, mut are_all) = (Vec::new(), Vec::new(), true);
         for region_id in regions {
-            let (servers, is_whole) = self.servers_of(search, region_id).await?;
+            let (servers, is_whole) = self.servers_in(region_id, &pools).await?;
             if needed == NoCapacity::AtCap && self.take_allotment_back(search, &servers).await? {
                 return Ok(Capacity::Freed);
             }
@@ -311,23 +322,35 @@ impl Matchmaker {
         Ok(was_outrun)
     }
 
-    /// Servers of a region, and whether these are all.
-    async fn servers_of(&self, search: &Search, region_id: &RegionId) -> Result<(Vec<Server>, bool), Error> {
-        let namespace_id = search.settings.namespace.namespace_id.clone();
-        let pool = PlacementPool { namespace_id, region_id: region_id.clone() };
-        let (mut servers, mut cursor) = (Vec::new(), None);
-        while servers.len() < SERVERS_SEARCHED_MAX {
-            let (page, next) = self.store.servers(&pool, cursor).await?;
-            servers.extend(page);
-            cursor = next;
-            if cursor.is_none() {
-                break;
+    /// Servers of those of `pools` that are in a region, and whether these are all.
+    async fn servers_in(
+        &self,
+        region_id: &RegionId,
+        pools: &[PlacementPool],
+    ) -> Result<(Vec<Server>, bool), Error> {
+        let (mut servers, mut are_all) = (Vec::new(), true);
+        for pool in pools {
+            if pool.region_id != *region_id {
+                continue;
+            }
+            let mut cursor = None;
+            loop {
+                if servers.len() >= SERVERS_SEARCHED_MAX {
+                    are_all = false;
+                    break;
+                }
+                let (page, next) = self.store.servers(pool, cursor).await?;
+                servers.extend(page);
+                cursor = next;
+                if cursor.is_none() {
+                    break;
+                }
             }
         }
         // A server that moves in the index while its pages are read is on two of them.
         let mut seen = HashSet::new();
         servers.retain(|server| seen.insert(server.server.clone()));
-        Ok((servers, cursor.is_none()))
+        Ok((servers, are_all))
     }
 
     /// Ends a lobby of one of `servers`: on a dead server even with players, on a living one if it is empty,
@@ -422,7 +445,7 @@ impl Matchmaker {
             Ok(EndOutcome::Ended) => {
                 // Its server has a place again.
                 self.searches.forget_full(&lobby.pool.namespace_id);
-                self.servers.forget(&lobby.pool.placement());
+                self.servers.forget_all_in(&lobby.pool);
                 Ok(true)
             }
             Ok(EndOutcome::AlreadyEnded) | Err(Error::Contention) => {

@@ -11,6 +11,7 @@ use crate::{
         capacity::Capacity,
         contention::Contention,
         matchmaker::Matchmaker,
+        nursery::{Nest, wait_for},
         outcomes::{Attempt, NoCapacity, Origin, Placing},
         search::Search,
     },
@@ -107,6 +108,7 @@ impl Matchmaker {
         let (mut allotment, mut was_given_up) = (Allotment::InBlocks, false);
         let allotted_now = async || self.store.allotted_lobbies(&new.pool.namespace_id).await;
         let mut allotted = None;
+        let (mut nest, mut nests, mut is_at_server_max) = (None::<Nest>, 0, false);
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
             let fits = |server: &Server| {
@@ -114,9 +116,18 @@ impl Matchmaker {
                 server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
             };
             let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
-            let chosen =
-                self.servers.choose(&new.pool, placing, (is_busy, now), fits, seeker.trace()).await?;
+            let mut chosen = match &nest {
+                Some(nest) => Some(nest.server.clone()),
+                None => self.servers.choose(new, placing, (is_busy, now), fits, seeker.trace()).await?,
+            };
             placing.is_without_server = false;
+            let may_request = chosen.is_none() && !is_at_server_max && allotment != Allotment::None;
+            if let Some(rules) = new.launch.as_ref().filter(|_| may_request) {
+                nest = self.draw_nest(search, rules, lobby_id, nests).await?;
+                nests += 1;
+                chosen = nest.as_ref().map(|nest| nest.server.clone());
+            }
+            let now = self.ambient.now();
             let Some(server) = chosen else {
                 let allotted = match allotted.take() {
                     Some(allotted) => allotted,
@@ -130,11 +141,27 @@ impl Matchmaker {
                 }
                 continue;
             };
+            let (launch, requests) = match &nest {
+                Some(nest) => (Some(nest.wait), nest.is_requester),
+                None => (wait_for(&server, now), false),
+            };
+            // The places of a requested server all count from its request on, so that they cost others no
+            // block.
+            let block = match &nest {
+                None => allotment.of_block(server.next_block(lobby_count_max)),
+                Some(_) if requests => allotment.of_block(Some(server.capacity.min(lobby_count_max))),
+                Some(_) => None,
+            };
+            let cap_checked = if nest.is_some() { lobby_count_max } else { server.cap_checked };
+            let server = Server { cap_checked, ..server };
+            let requests = new.launch.as_ref().map(|rules| rules.server_count_max).filter(|_| requests);
             let creates = async |_| {
+                let lobby = new_lobby(search, (lobby_id, origin), seeker, &server, placing.sight_after, now);
                 let creation = Creation {
-                    lobby: new_lobby(search, (lobby_id, origin), seeker, &server, placing.sight_after, now),
+                    lobby: Lobby { launch, ..lobby },
                     lobby_count_max,
-                    block: allotment.of_block(server.next_block(lobby_count_max)),
+                    block,
+                    requests,
                     renewal: renewal(search, origin, now),
                     tags: search.criteria.tags.clone(),
                     config: search.config.clone(),
@@ -175,11 +202,24 @@ impl Matchmaker {
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Replaced(burst) => return Ok(Attempt::Replaced(burst)),
+                CreationOutcome::AtServerMax => {
+                    (nest, is_at_server_max) = (None, true);
+                }
                 CreationOutcome::AtCap => {
                     // A refused transaction costs six write units.
                     let left = lobby_count_max.saturating_sub(*allotted.insert(allotted_now().await?));
                     let was_block = creation.block.is_some_and(|block| block > 1);
                     allotment = if was_block && left > 0 { Allotment::Singly } else { Allotment::None };
+                }
+                CreationOutcome::NoPlace(None) if nest.is_some() => {
+                    if let Some(nest) = &mut nest {
+                        nest.wait_for_requester(self).await;
+                    }
+                }
+                CreationOutcome::NoPlace(Some(seen)) if nest.is_some() => {
+                    // It was requested, and may have a place.
+                    nest = None;
+                    self.servers.meet_one(*seen, now);
                 }
                 CreationOutcome::NoPlace(seen) => {
                     self.servers.note_no_place(&creation.server, seen.map(|seen| *seen), now);
@@ -269,7 +309,7 @@ fn new_lobby(
         pool: new.pool.in_shard_of(lobby_id, new.shards),
         joinable_from: None,
         created_at: now,
-        stage: if server.auto_ready { Stage::Ready } else { Stage::Starting },
+        stage: if server.auto_ready && !server.is_requested() { Stage::Ready } else { Stage::Starting },
         closed: false,
         toggled_at: None,
         code: if let Origin::Custom(code) = origin { Some(code.clone()) } else { None },
@@ -278,6 +318,7 @@ fn new_lobby(
         server: Some(server.server.clone()),
         lease_until: server.lease_until,
         start: server.start(),
+        launch: None,
         freed_at: None,
         ports: server.ports.clone(),
         tag_digests: new.tag_digests.clone(),

@@ -48,6 +48,6 @@ impl Matchmaker {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn know_servers(&self, pool: &Pool) -> Result<(), Error> {
-        self.servers.learn(pool, None).await.map(|_has_place| ())
+        self.servers.learn(&pool.placement(None), &pool.game_mode, None).await.map(|_has_place| ())
     }
 }

@@ -119,8 +119,8 @@ impl Matchmaker {
     /// a seat there: it may have got the last place. One query and one read unit at most, none where this
     /// instance knows a place.
     async fn has_place(&self, search: &Search, seeker: &Seeker) -> Result<bool, Error> {
-        let pool = &search.criteria.new_lobby.pool;
-        Ok(self.servers.has_place(pool, seeker.trace()).await? || self.is_burst_under_way(search).await?)
+        let new = &search.criteria.new_lobby;
+        Ok(self.servers.has_place(new, seeker.trace()).await? || self.is_burst_under_way(search).await?)
     }
 }
 

@@ -133,6 +133,8 @@ mod tests {
     fn new_lobby(max_players: u32, max_players_party: Option<u32>) -> NewLobby {
         NewLobby {
             pool: "n/v/arena/fra".parse().unwrap(),
+            build_id: None,
+            launch: None,
             shards: 1,
             reservation: Duration::from_secs(60),
             max_players,

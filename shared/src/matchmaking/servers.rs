@@ -19,11 +19,13 @@ use crate::{
     },
     models::{
         errors::Error,
+        ids::GameMode,
         lobby::EndCause,
         pool::Pool,
         server::{PlacementPool, Server},
     },
     request::trace::Trace,
+    rules::criteria::NewLobby,
     store::client::Store,
 };
 
@@ -64,13 +66,13 @@ impl Servers {
     /// the fullest while creations conflict there, and any while the pool `is_busy`.
     pub(super) async fn choose(
         &self,
-        pool: &Pool,
+        new: &NewLobby,
         placing: Placing,
         (is_busy, now): (bool, Timestamp),
         fits: impl Fn(&Server) -> bool,
         trace: &Trace,
     ) -> Result<Option<Server>, Error> {
-        let placement = pool.placement();
+        let placement = new.placement();
         // While busy, any server: all creations would conflict at the fullest, and it refuses them once it is
         // full. The lobbies of a burst go to few servers in turn.
         let is_in_turn = placing.is_promised() && self.count(&placement, &fits) <= SERVERS_IN_TURN_MAX;
@@ -81,27 +83,32 @@ impl Servers {
             return Ok(Some(server));
         }
         if !placing.is_without_server {
-            self.learn(pool, Some(trace)).await?;
+            self.learn(&placement, &new.pool.game_mode, Some(trace)).await?;
         }
         Ok(self.nth_fullest(&placement, pick, Duration::MAX, now, fits))
     }
 
-    /// Reads the servers that lobbies of `pool` can be placed on, where this instance knows none. Returns
-    /// whether it read that none of them has a place. The creation reads them if that fails.
-    pub(super) async fn meet(&self, pool: &Pool, trace: &Trace) -> bool {
-        if self.are_known(&pool.placement(), self.ambient.now()) {
+    /// Reads the servers that lobbies such as the `new` one can be placed on, where this instance knows none.
+    /// Returns whether it read that none of them has a place. The creation reads them if that fails.
+    pub(super) async fn meet(&self, new: &NewLobby, trace: &Trace) -> bool {
+        let placement = new.placement();
+        if self.are_known(&placement, self.ambient.now()) {
             return false;
         }
-        self.learn(pool, Some(trace)).await.is_ok_and(|has_place| !has_place)
+        self.learn(&placement, &new.pool.game_mode, Some(trace)).await.is_ok_and(|has_place| !has_place)
     }
 
     /// The same in any case; returns whether one has a place. A `trace` gets those that are silent.
-    pub(super) async fn learn(&self, pool: &Pool, trace: Option<&Trace>) -> Result<bool, Error> {
-        let placement = pool.placement();
+    pub(super) async fn learn(
+        &self,
+        placement: &PlacementPool,
+        mode: &GameMode,
+        trace: Option<&Trace>,
+    ) -> Result<bool, Error> {
         let now = self.ambient.now();
-        let (servers, silent) = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
-        let has_place = servers.iter().any(|server| server.fits(&pool.game_mode, now));
-        self.remember(&placement, servers, now);
+        let (servers, silent) = self.store.servers_with_places(placement, mode, now).await?;
+        let has_place = servers.iter().any(|server| server.fits(mode, now));
+        self.remember(placement, servers, now);
         let over = silent.iter().filter(|server| server.used > 0 && server.is_long_silent(now));
         try_join_all(over.take(SERVERS_ENDED_MAX).map(|server| self.end_lobbies_of_silent(server))).await?;
         if let Some(trace) = trace {
@@ -110,15 +117,16 @@ impl Servers {
         Ok(has_place)
     }
 
-    /// Whether a server has a place for a lobby of `pool`. One query at most, none where this instance knows
-    /// a place.
-    pub(super) async fn has_place(&self, pool: &Pool, trace: &Trace) -> Result<bool, Error> {
-        let (placement, now) = (pool.placement(), self.ambient.now());
-        let has_place = |server: &Server| server.fits(&pool.game_mode, now) && server.has_fresh_lease(now);
+    /// Whether a server has a place for a `new` lobby. One query at most, none where this instance knows a
+    /// place.
+    pub(super) async fn has_place(&self, new: &NewLobby, trace: &Trace) -> Result<bool, Error> {
+        let (placement, mode, now) = (new.placement(), &new.pool.game_mode, self.ambient.now());
+        let has_place = |server: &Server| server.fits(mode, now) && server.has_fresh_lease(now);
         if self.are_known(&placement, now) && self.count(&placement, has_place) > 0 {
             return Ok(true);
         }
-        Ok(!self.were_read(&placement, LEARNT_AGE_MAX, now) && self.learn(pool, Some(trace)).await?)
+        Ok(!self.were_read(&placement, LEARNT_AGE_MAX, now)
+            && self.learn(&placement, mode, Some(trace)).await?)
     }
 
     /// Ends some lobbies of a long-silent server. Once the last has ended, the server costs nothing more
@@ -204,6 +212,23 @@ impl Servers {
 
     pub(super) fn forget(&self, pool: &PlacementPool) {
         self.known.remove(pool);
+    }
+
+    /// Forgets the servers of whatever build on which lobbies of `pool` can be placed.
+    pub(super) fn forget_all_in(&self, pool: &Pool) {
+        let is_there = |known: &PlacementPool| {
+            known.namespace_id == pool.namespace_id && known.region_id == pool.region_id
+        };
+        self.known.remove_all(is_there);
+    }
+
+    /// Notes a server that was just seen, beside those that are known.
+    pub(super) fn meet_one(&self, seen: Server, now: Timestamp) {
+        let pool = seen.pool();
+        if !self.are_known(&pool, now) {
+            self.remember(&pool, Vec::new(), now);
+        }
+        self.correct(&seen.clone(), Some(seen));
     }
 
     /// Notes that `known` had no place, and is now `seen`; `None` when it is gone. What was read a second ago

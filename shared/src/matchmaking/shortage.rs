@@ -11,10 +11,7 @@ use crate::{
         search::Search,
         searches::{Need, key_of},
     },
-    models::{
-        errors::Error, ids::ServerKey, pool::Pool, server::Server, shortage::Obstacles,
-        standing::may_displace,
-    },
+    models::{errors::Error, ids::ServerKey, server::Server, shortage::Obstacles, standing::may_displace},
     seating::seeker::Seeker,
     store::{
         creation::{BURST_WINDOW, Burst},
@@ -71,16 +68,17 @@ impl Matchmaker {
         }
         let wanted = &search.criteria.new_lobby.pool;
         let head = may_share.then(|| search.head_key());
-        let servers = self.some_servers(wanted);
+        let servers = self.some_servers(search);
         let (evidence, has_place) = match known.need.capacity {
             NoCapacity::AtCap => {
                 let evidence = self.store.evidence(head.as_ref(), &servers, &[]).await?;
-                let has_place = self.has_some_left(wanted, &evidence);
+                let has_place = self.has_some_left(search, &evidence);
                 (evidence, has_place)
             }
             NoCapacity::NoServer => {
                 let evidence = self.store.evidence(head.as_ref(), &[], &[]);
-                try_join(evidence, self.servers.learn(wanted, None)).await?
+                let placement = search.criteria.new_lobby.placement();
+                try_join(evidence, self.servers.learn(&placement, &wanted.game_mode, None)).await?
             }
         };
         if has_place {
@@ -97,11 +95,10 @@ impl Matchmaker {
         may_share: bool,
         seeker: &Seeker,
     ) -> Result<Option<NoCapacity>, Error> {
-        let wanted = &search.criteria.new_lobby.pool;
         let Some(has_place) = self.has_place_of(search, seeker).await? else { return Ok(None) };
         let head = may_share.then(|| search.head_key());
         let keys = NEEDS.map(|need| key_of(search, need));
-        let evidence = self.store.evidence(head.as_ref(), &self.some_servers(wanted), &keys).await?;
+        let evidence = self.store.evidence(head.as_ref(), &self.some_servers(search), &keys).await?;
         let Some((known, failed_at)) = self.first_believed(search, &keys, &evidence).await? else {
             return Ok(None);
         };
@@ -109,7 +106,7 @@ impl Matchmaker {
             return Ok(None);
         }
         let has_place = match known.need.capacity {
-            NoCapacity::AtCap => self.has_some_left(wanted, &evidence),
+            NoCapacity::AtCap => self.has_some_left(search, &evidence),
             NoCapacity::NoServer => has_place,
         };
         let is_refused = !has_place && !self.is_under_way(search, &evidence, Some(failed_at)).await?;
@@ -157,30 +154,31 @@ impl Matchmaker {
     /// ago: this instance knew of one lately, or it knew no servers and reads now that none can run another
     /// lobby without more of the limit. `None` elsewhere.
     async fn has_place_of(&self, search: &Search, seeker: &Seeker) -> Result<Option<bool>, Error> {
-        let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
+        let (now, new) = (self.ambient.now(), &search.criteria.new_lobby);
+        let (wanted, placement) = (&new.pool, new.placement());
         let was_short = NEEDS.iter().any(|need| self.searches.failed_lately(wanted, *need, now));
-        if !was_short && self.servers.are_known(&wanted.placement(), now) {
+        if !was_short && self.servers.are_known(&placement, now) {
             return Ok(None);
         }
-        let has_place = self.servers.learn(wanted, Some(seeker.trace())).await?;
+        let has_place = self.servers.learn(&placement, &wanted.game_mode, Some(seeker.trace())).await?;
         let has_left = |server: &Server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now);
-        let is_short = self.servers.count(&wanted.placement(), has_left) == 0;
+        let is_short = self.servers.count(&placement, has_left) == 0;
         Ok(is_short.then_some(has_place))
     }
 
-    fn some_servers(&self, wanted: &Pool) -> Vec<ServerKey> {
-        let servers = self.servers.some(&wanted.placement(), SERVERS_CONFIRMED_MAX);
+    fn some_servers(&self, search: &Search) -> Vec<ServerKey> {
+        let servers = self.servers.some(&search.criteria.new_lobby.placement(), SERVERS_CONFIRMED_MAX);
         servers.into_iter().map(|server| server.server).collect()
     }
 
     /// Whether one of the servers read has a part of the limit left for the wanted lobby. Those known are
     /// forgotten then, for they did not show it.
-    fn has_some_left(&self, wanted: &Pool, evidence: &Evidence) -> bool {
-        let now = self.ambient.now();
-        let has_left = |server: &Server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now);
+    fn has_some_left(&self, search: &Search, evidence: &Evidence) -> bool {
+        let (now, new) = (self.ambient.now(), &search.criteria.new_lobby);
+        let has_left = |server: &Server| server.allotted_left() > 0 && server.fits(&new.pool.game_mode, now);
         let has_some = evidence.servers.iter().any(has_left);
         if has_some {
-            self.servers.forget(&wanted.placement());
+            self.servers.forget(&new.placement());
         }
         has_some
     }

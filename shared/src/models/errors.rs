@@ -3,8 +3,10 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::base::ambient::time;
 use crate::models::{
     ids::{GameMode, VersionId},
+    launch::{LaunchStage, StartFailure, Starting},
     seats::PlayerDetails,
     shortage::Shortage,
     token::{InvalidToken, TokenKind},
@@ -262,6 +264,16 @@ pub enum Error {
     /// 503: the game server did not report the lobby ready in time; the seat was given back.
     #[error("the lobby's game server did not call `lobbies/ready` within 25 seconds; try again shortly")]
     LobbyStartTimeout,
+    /// 503: the lobby waits for a game server that is being started. With an `Idempotency-Key` the seat is
+    /// kept for the repetition, else it was given back.
+    #[error(
+        "a game server is being started for this lobby; repeat the request after `retry-after`, with its \
+         `Idempotency-Key` to keep the seat"
+    )]
+    ServerStarting(Box<Starting>),
+    /// 503: the game server that the lobby needs could not be started.
+    #[error("no game server could be started in `{}`: {}", .0.region_id, .0.reason)]
+    ServerStartFailed(Box<StartFailure>),
     /// 503: no game server has a place in the region.
     #[error("{}", no_server(.0.as_ref()))]
     NoServerAvailable(
@@ -412,7 +424,10 @@ impl Error {
             Self::CaptchaUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "CAPTCHA_UNAVAILABLE"),
             Self::VerificationFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_FAILED"),
             Self::VerificationRequestFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_REQUEST_FAILED"),
-            Self::LobbyStartTimeout => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT"),
+            Self::LobbyStartTimeout | Self::ServerStarting(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT")
+            }
+            Self::ServerStartFailed(_) => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_SERVER_START_FAILED"),
             Self::NoServerAvailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
             Self::Contention | Self::RequestInProgress | Self::Clearing => {
                 (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION")
@@ -447,6 +462,17 @@ impl Error {
             Self::DynamicMaxPlayersInvalid { max: Some(max) } | Self::PartyTooLarge { max } => {
                 Some(json!({ "max": max }))
             }
+            Self::ServerStarting(starting) => {
+                let Starting { lobby_id, wait, .. } = &**starting;
+                Some(json!({
+                    "lobby_id": lobby_id,
+                    "stage": LaunchStage::Requested,
+                    "requested_at": time(wait.requested_at),
+                    "expected_at": time(wait.expected_at),
+                    "start_seconds": wait.deadline.since(wait.requested_at).as_secs(),
+                }))
+            }
+            Self::ServerStartFailed(failure) => Some(json!({ "reason": failure.reason })),
             Self::NoServerAvailable(Some(shortage)) => Some(json!({ "servers": shortage.servers })),
             Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),
             _ => None,
@@ -465,8 +491,10 @@ impl Error {
 
     /// The `retry-after` header's seconds, on every 503.
     #[must_use]
-    pub const fn retry_after_secs(&self) -> Option<u64> {
+    pub fn retry_after_secs(&self) -> Option<u64> {
         match self {
+            Self::ServerStarting(starting) => Some(starting.retry_after.as_secs().max(RETRY_AFTER_SECS)),
+            Self::ServerStartFailed(failure) => Some(failure.retry_after.as_secs().max(RETRY_AFTER_SECS)),
             Self::NoServerAvailable(_) => Some(NO_SERVER_RETRY_AFTER_SECS),
             Self::Contention
             | Self::RequestInProgress

@@ -23,6 +23,33 @@ pub struct Region {
     /// The URL that clients call to measure their latency ([`crate::rules::probe_url`]); none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<String>,
+    /// How game servers are started there; not at all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starter: Option<StarterKind>,
+}
+
+/// The ways in which game servers are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum StarterKind {
+    /// A process of this machine: the local stack.
+    Process,
+    /// A task of Amazon ECS.
+    Ecs,
+    /// A request to a studio's backend.
+    Webhook,
+    /// One that only a later release knows, which cannot start anything here.
+    #[serde(other)]
+    Unknown,
+}
+
+impl StarterKind {
+    /// Its name in records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A game.

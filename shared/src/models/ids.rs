@@ -123,6 +123,10 @@ identifier!(
     StartMark
 );
 identifier!(
+    /// A build of a game's servers: 96 bits of its digest.
+    BuildId
+);
+identifier!(
     /// An issued token, for revocation; not the token itself.
     TokenId
 );
@@ -237,6 +241,26 @@ impl ServerId {
     }
 }
 
+impl ServerId {
+    /// The `index`-th server of the nursery that this server began: the same for every instance, and
+    /// unguessable without `secret`.
+    #[must_use]
+    pub fn nth_of(&self, secret: &BurstSecret, index: u32) -> Self {
+        if index == 0 {
+            return self.clone();
+        }
+        digest_of([&secret.0, "server", self.as_str(), &index.to_string()])
+    }
+
+    /// The start that a server is requested with, and the name of the request: both follow from its nursery's
+    /// `secret`.
+    #[must_use]
+    pub fn start_of(&self, secret: &BurstSecret) -> (StartId, WriteId) {
+        let name = |what: &str| digest_of([&secret.0, what, self.as_str()]);
+        (StartId(name("start").into()), WriteId(name("request").into()))
+    }
+}
+
 fn digest_of<const N: usize>(texts: [&str; N]) -> ServerId {
     let mut context = Context::new(&SHA256);
     for text in texts {
@@ -253,6 +277,31 @@ fn uuid_of(context: Context) -> Uuid {
         *to = *from;
     }
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// The beginning of the identifiers of tokens that are good for one server; those of others are UUIDs.
+const OF_LAUNCH: &str = "launch_";
+
+impl TokenId {
+    /// The token of a server that Muster has started.
+    #[must_use]
+    pub fn of_launch(server_id: &ServerId) -> Self {
+        Self(format!("{OF_LAUNCH}{server_id}"))
+    }
+
+    /// The only server that the token is good for, if it is the token of one.
+    #[must_use]
+    pub fn server_of_launch(&self) -> Option<ServerId> {
+        self.0.strip_prefix(OF_LAUNCH)?.parse().ok()
+    }
+}
+
+impl BuildId {
+    /// The build with this digest.
+    #[must_use]
+    pub fn of_digest(digest: &[u8]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(digest.get(..12).unwrap_or_default()))
+    }
 }
 
 impl SeatId {

@@ -9,6 +9,7 @@ use crate::{
     models::{
         generations::Generations,
         ids::{LobbyId, SeatId, ServerKey, StartMark, WriteId},
+        launch::LaunchWait,
         lobby_code::LobbyCode,
         pool::Pool,
         ports::Ports,
@@ -61,6 +62,9 @@ pub struct Lobby {
     pub start: Option<StartMark>,
     /// When its lease expires; [`Timestamp::NEVER`] for servers without lease.
     pub lease_until: Timestamp,
+    /// The wait for that server, until it is ready, where Muster has it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<LaunchWait>,
     /// When that server last gave up its lease, so that a late write of an earlier heartbeat gives the lobby
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

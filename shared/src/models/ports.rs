@@ -114,8 +114,8 @@ fn known_protocol<'de, D: Deserializer<'de>>(from: D) -> Result<Protocol, D::Err
     known(from).map(|protocol| protocol.unwrap_or(Protocol::Unknown))
 }
 
-/// The ports of one game server by label, checked by [`crate::rules::ports`] at registration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The ports of one game server by label, checked by [`crate::rules::ports`] at registration; none before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ports(pub(crate) BTreeMap<String, ServerPort>);
 

@@ -8,9 +8,10 @@ use crate::{
     base::{ambient::Timestamp, record::known},
     models::{
         ids::{
-            GameId, GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId, StartMark,
-            WriteId,
+            BuildId, GameId, GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId,
+            StartMark, WriteId,
         },
+        launch::{GRACE, Launch, LaunchStage},
         lobby::Lobby,
         pool::Pool,
         ports::Ports,
@@ -24,27 +25,42 @@ const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
 /// The time over which servers that went out of sight together come back, in seconds.
 const LOOK_AGAIN_SPREAD: u64 = 1_800;
 
-/// The servers that can run the same lobbies: those of a namespace's region. As text, both joined by `/`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The servers that can run the same lobbies: those of a namespace's region with the same build, or without
+/// one. As text, these joined by `/`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PlacementPool {
     /// The namespace.
     pub namespace_id: NamespaceId,
     /// The region.
     pub region_id: RegionId,
+    /// The build that they run, where a version has its servers started.
+    pub build_id: Option<BuildId>,
 }
 
 impl Pool {
-    /// The placement pool of its lobbies.
+    /// The placement pool of its lobbies, whose version has its servers started from the build, if any.
     #[must_use]
-    pub fn placement(&self) -> PlacementPool {
-        PlacementPool { namespace_id: self.namespace_id.clone(), region_id: self.region_id.clone() }
+    pub fn placement(&self, build_id: Option<BuildId>) -> PlacementPool {
+        let Self { namespace_id, region_id, .. } = self.clone();
+        PlacementPool { namespace_id, region_id, build_id }
+    }
+}
+
+impl PlacementPool {
+    /// Its part beyond the namespace: region and build.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.build_id {
+            Some(build_id) => format!("{}/{build_id}", self.region_id),
+            None => self.region_id.to_string(),
+        }
     }
 }
 
 impl fmt::Display for PlacementPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace_id, self.region_id)
+        write!(f, "{}/{}", self.namespace_id, self.place())
     }
 }
 
@@ -52,8 +68,11 @@ impl TryFrom<String> for PlacementPool {
     type Error = InvalidIdentifier;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let (namespace, region) = text.split_once('/').ok_or(InvalidIdentifier)?;
-        Ok(Self { namespace_id: namespace.parse()?, region_id: region.parse()? })
+        let (namespace, place) = text.split_once('/').ok_or(InvalidIdentifier)?;
+        let (region, build) =
+            place.split_once('/').map_or((place, None), |(region, build)| (region, Some(build)));
+        let build_id = build.map(str::parse).transpose()?;
+        Ok(Self { namespace_id: namespace.parse()?, region_id: region.parse()?, build_id })
     }
 }
 
@@ -82,8 +101,29 @@ pub struct Server {
     pub is_clearing: bool,
     /// Where it is.
     pub region_id: RegionId,
-    /// Its namespace and region, the key of the index; absent once it deregistered and its record expires, so
-    /// that it is in no index.
+    /// The build that it runs, where a version has its servers started; it gets lobbies of no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<BuildId>,
+    /// Its request, if Muster had it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
+    /// Where it stands, if Muster had it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<LaunchStage>,
+    /// Since which heartbeat it has had no lobbies, if Muster had it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_since: Option<Timestamp>,
+    /// What its starter calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// When its starter ended its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Its placement pool, the key of the index; absent once it deregistered and its record expires, so that
+    /// it is in no index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_pool: Option<PlacementPool>,
     /// From when a look for places sees it: `ranked_at` while it has one, later than [`Timestamp::NEVER`]
@@ -122,10 +162,81 @@ pub struct Server {
 }
 
 impl Server {
+    /// A server that is requested at `now`, without its lobbies: it waits for its registration, and gets
+    /// lobbies already.
+    #[must_use]
+    pub fn requested(
+        (server, start_id, registration): (ServerKey, StartId, WriteId),
+        (game_id, pool): (GameId, PlacementPool),
+        launch: Launch,
+        capacity: u32,
+    ) -> Self {
+        let now = launch.requested_at;
+        Self {
+            start_id: Some(start_id),
+            game_id: Some(game_id),
+            owner: None,
+            started_at: now,
+            former_starts: Vec::new(),
+            is_clearing: false,
+            region_id: pool.region_id.clone(),
+            build_id: pool.build_id.clone(),
+            lease_until: launch.deadline + GRACE,
+            launch: Some(launch),
+            stage: Some(LaunchStage::Requested),
+            idle_since: None,
+            handle: None,
+            ended_at: None,
+            failure: None,
+            placement_pool: Some(pool),
+            free_from: now,
+            ranked_at: now,
+            capacity,
+            used: 0,
+            allotted: 0,
+            cap_checked: 0,
+            beat_at: now,
+            lease_ms: None,
+            game_modes: None,
+            auto_ready: false,
+            ports: Ports::default(),
+            registration,
+            server,
+        }
+    }
+
     /// Its placement pool.
     #[must_use]
     pub fn pool(&self) -> PlacementPool {
-        PlacementPool { namespace_id: self.server.namespace_id.clone(), region_id: self.region_id.clone() }
+        PlacementPool {
+            namespace_id: self.server.namespace_id.clone(),
+            region_id: self.region_id.clone(),
+            build_id: self.build_id.clone(),
+        }
+    }
+
+    /// Whether it was requested, and has not registered.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.stage == Some(LaunchStage::Requested)
+    }
+
+    /// Whether Muster had it started, and it is to end for want of lobbies.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stage == Some(LaunchStage::Stopping)
+    }
+
+    /// Whether Muster had it started, and it is to end or has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stage.is_some_and(LaunchStage::is_over)
+    }
+
+    /// The end of the wait for it at `now`, if it was requested and has not registered.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.launch.as_ref().filter(|_| self.is_requested()).map(|launch| launch.deadline)
     }
 
     /// Whether a lobby of `mode` may be placed here at `now`.

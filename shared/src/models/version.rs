@@ -11,6 +11,7 @@ use crate::{
     },
     models::{
         ids::{GameId, GameMode, RegionId, VersionId},
+        launch::ServersConfig,
         secret::Secret,
     },
 };
@@ -289,6 +290,9 @@ pub struct VersionConfig {
     /// The captcha that players must pass; none when absent.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub captcha: Option<CaptchaConfig>,
+    /// The game servers that Muster has started for it; the studio runs its own when absent.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub servers: Option<ServersConfig>,
 }
 
 /// A version of a game; immutable. `C` is its configuration, or the JSON that is stored of it.

@@ -39,6 +39,15 @@ impl Violations {
         self.0.push(Violation { path: owned(path).collect(), allowed: allowed.into() });
     }
 
+    /// Adds that the `value` of a field is outside of its bounds, if it is.
+    pub fn add_unless_within(&mut self, field: &str, value: u32, min: u32, max: u32) {
+        if value < min {
+            self.add(&[field, "too-low"], format!("{min} to {max}"));
+        } else if value > max {
+            self.add(&[field, "too-high"], format!("{min} to {max}"));
+        }
+    }
+
     /// Adds `others`, the violations below `path`.
     pub fn add_below(&mut self, path: &[&str], others: Self) {
         let below = |other: Violation| Violation { path: owned(path).chain(other.path).collect(), ..other };

@@ -7,10 +7,12 @@ use crate::{
         coordinates::Coordinates,
         errors::Error,
         game::Game,
-        ids::RegionId,
+        ids::{BuildId, RegionId},
+        launch::LaunchRules,
         namespace::Namespace,
         pool::{Pool, Tags},
         publicity::Publicity,
+        server::PlacementPool,
         tag_digests::TagDigests,
         version::{GameModeConfig, Version},
     },
@@ -70,6 +72,10 @@ pub struct SearchedPool {
 pub struct NewLobby {
     /// Its mode and region.
     pub pool: Pool,
+    /// The build of the servers that run it, where its version has them started.
+    pub build_id: Option<BuildId>,
+    /// What to request where no server has a place, if its region has a starter.
+    pub launch: Option<LaunchRules>,
     /// How many shards its pool has.
     pub shards: u32,
     /// How long its first seat waits for its player.
@@ -146,7 +152,8 @@ impl Criteria {
             let mut running = modes.iter().filter(|mode| mode.runs_in(&region.region_id));
             let mode = running.find(is_near)?;
             let pool = pool(mode, &region.region_id);
-            Some(NewLobby::new(pool, mode.config, request.max_players, tag_digests.clone()))
+            let lobby = NewLobby::new(pool, mode.config, request.max_players, tag_digests.clone());
+            Some(lobby.on_servers_of(game, version))
         });
         let new_lobby = creatable.next().ok_or(Error::RegionNotEnabledForGameMode)?;
         let elsewhere = if request.latencies.is_empty() { Vec::new() } else { creatable.collect() };
@@ -200,6 +207,7 @@ impl Criteria {
             new_lobby: NewLobby {
                 is_private,
                 ..NewLobby::new(pool, mode.config, request.max_players, tag_digests)
+                    .on_servers_of(game, version)
             },
             elsewhere: Vec::new(),
             regions: Vec::new(),
@@ -223,6 +231,20 @@ impl NewLobby {
         }
     }
 
+    /// The placement pool of the servers that can run it.
+    #[must_use]
+    pub fn placement(&self) -> PlacementPool {
+        self.pool.placement(self.build_id.clone())
+    }
+
+    /// The same on servers that Muster has started, if `version` has such.
+    fn on_servers_of(self, game: &Game, version: &Version) -> Self {
+        let Some(servers) = &version.config.servers else { return self };
+        let has_starter =
+            game.regions.get(&self.pool.region_id).is_some_and(|region| region.starter.is_some());
+        Self { build_id: Some(servers.build_id()), launch: has_starter.then(|| servers.into()), ..self }
+    }
+
     /// A request's size sets all capacities (decision 8).
     fn new(
         pool: Pool,
@@ -235,6 +257,8 @@ impl NewLobby {
         let for_parties = mode.party_capacity(max_players, requested_max_players);
         Self {
             pool,
+            build_id: None,
+            launch: None,
             shards: mode.pool_shards,
             reservation: mode.reservation(),
             max_players,

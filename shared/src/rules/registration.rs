@@ -7,11 +7,12 @@ use crate::{
     models::{
         game::Game,
         ids::{
-            GameMode, IDENTIFIER_CHARS_MAX, NamespaceId, RegionId, ServerId, ServerKey, StartId, TokenId,
-            WriteId,
+            BuildId, GameMode, IDENTIFIER_CHARS_MAX, NamespaceId, RegionId, ServerId, ServerKey, StartId,
+            TokenId, WriteId,
         },
+        launch::{LaunchStage, build_id},
         ports::Ports,
-        server::{PlacementPool, Server, look_again},
+        server::{Server, look_again},
         violations::{Violations, listed},
     },
     rules::hostname,
@@ -49,18 +50,23 @@ pub struct Registration {
     start_id: Option<StartId>,
     region_id: RegionId,
     game_modes: Option<BTreeSet<GameMode>>,
-    capacity: u32,
+    capacity: Option<u32>,
     ports: Ports,
     lease_ms: Option<u64>,
     auto_ready: bool,
+    build_id: Option<BuildId>,
 }
 
 impl Registration {
-    /// The registration of `request` in `game`.
+    /// The registration of `request` in `game`, on `hostname` where its ports name none.
     ///
     /// # Errors
     /// Every violation; those of ports by [`crate::rules::ports`].
-    pub fn check(request: &RegisterServerRequest, game: &Game) -> Result<Self, Violations> {
+    pub fn check(
+        request: &RegisterServerRequest,
+        game: &Game,
+        hostname: Option<&str>,
+    ) -> Result<Self, Violations> {
         let mut violations = Violations::default();
         let mut refuse =
             |field: &str, violation: &str, allowed: String| violations.add(&[field, violation], allowed);
@@ -70,11 +76,12 @@ impl Registration {
             let named: String = request.region_id.chars().take(IDENTIFIER_CHARS_MAX).collect();
             refuse("region_id", "not-found", format!("`{named}` is not one of {}", listed(&regions)));
         }
-        let capacity = request.capacity.unwrap_or(1);
-        if capacity == 0 {
-            refuse("capacity", "too-low", format!("1 to {CAPACITY_MAX}"));
-        } else if capacity > CAPACITY_MAX {
-            refuse("capacity", "too-high", format!("1 to {CAPACITY_MAX}"));
+        match request.capacity {
+            Some(0) => refuse("capacity", "too-low", format!("1 to {CAPACITY_MAX}")),
+            Some(capacity) if capacity > CAPACITY_MAX => {
+                refuse("capacity", "too-high", format!("1 to {CAPACITY_MAX}"));
+            }
+            _ => {}
         }
         let lease_seconds = request.lease_seconds.unwrap_or(LEASE_SECONDS_DEFAULT);
         if lease_seconds > LEASE_SECONDS_MAX {
@@ -98,7 +105,7 @@ impl Registration {
                 Err(form) => refuse("game_modes", "invalid", format!("a mode {form}")),
             }
         }
-        let ports = match Ports::of_specs(&request.ports, None) {
+        let ports = match Ports::of_specs(&request.ports, hostname) {
             Ok(ports) => Some(ports),
             Err(invalid) => {
                 violations.add_below(&[], invalid);
@@ -110,10 +117,11 @@ impl Registration {
                 start_id: request.start_id.clone(),
                 region_id,
                 game_modes,
-                capacity,
+                capacity: request.capacity,
                 ports,
                 lease_ms: (lease_seconds > 0).then_some(u64::from(lease_seconds) * 1_000),
                 auto_ready: request.auto_ready.unwrap_or(true),
+                build_id: request.build.as_ref().map(build_id),
             }),
             _ => Err(violations),
         }
@@ -159,8 +167,9 @@ impl Registration {
     }
 
     fn repeats(&self, seen: &Server) -> bool {
-        let Self { start_id: _, region_id, game_modes, capacity, ports, lease_ms, auto_ready } = self;
-        (region_id, game_modes, capacity, ports, lease_ms, auto_ready)
+        let Self { start_id: _, region_id, game_modes, capacity, ports, lease_ms, auto_ready, build_id } =
+            self;
+        (region_id, game_modes, &capacity.unwrap_or(1), ports, lease_ms, auto_ready, build_id)
             == (
                 &seen.region_id,
                 &seen.game_modes,
@@ -168,14 +177,19 @@ impl Registration {
                 &seen.ports,
                 &seen.lease_ms,
                 &seen.auto_ready,
+                &seen.build_id,
             )
     }
 
     /// The server `key` as registered at `now` by the write `registration`, in the place of `seen`, if it
     /// registered before. A start without a name becomes `unnamed`. It has no owner and no game yet.
     ///
+    /// One that was requested keeps what its request says: region, build, and its capacity unless the
+    /// registration names one.
+    ///
     /// # Errors
-    /// Region or ports that one start changes under live lobbies.
+    /// Region or ports that one start changes under live lobbies; another region, or no lease, of a server
+    /// that was requested.
     pub fn into_server(
         self,
         key: ServerKey,
@@ -185,7 +199,21 @@ impl Registration {
         now: Timestamp,
     ) -> Result<Server, Violations> {
         let same = seen.filter(|seen| self.start(seen, now) != Start::New);
-        if let Some(same) = same.filter(|same| same.used > 0 && !same.is_clearing) {
+        let launched = same.filter(|same| same.launch.is_some());
+        if let Some(launched) = launched {
+            let mut violations = Violations::default();
+            if launched.region_id != self.region_id {
+                violations.add(&["region_id", "not-requested"], format!("`{}`", launched.region_id));
+            }
+            if self.lease_ms.is_none() {
+                violations
+                    .add(&["lease_seconds", "too-low"], "a lease, for a server that Muster had started");
+            }
+            if !violations.is_empty() {
+                return Err(violations);
+            }
+        }
+        if let Some(same) = same.filter(|same| same.used > 0 && !same.is_clearing && !same.is_requested()) {
             let mut violations = Violations::default();
             if same.region_id != self.region_id {
                 let allowed = format!("`{}` until its lobbies have ended", same.region_id);
@@ -208,23 +236,29 @@ impl Registration {
             former_starts.push(former.mark());
             former_starts.drain(..former_starts.len().saturating_sub(FORMER_STARTS_MAX));
         }
-        let has_place = used < self.capacity && !is_clearing;
+        let capacity = self.capacity.or(launched.map(|launched| launched.capacity)).unwrap_or(1);
+        let has_place = used < capacity && !is_clearing;
         let free_from = if has_place { ranked_at } else { look_again(&key, now) };
-        let placement_pool =
-            PlacementPool { namespace_id: key.namespace_id.clone(), region_id: self.region_id.clone() };
-        Ok(Server {
+        let server = Server {
+            build_id: launched.map_or(self.build_id, |launched| launched.build_id.clone()),
+            launch: launched.and_then(|launched| launched.launch.clone()),
+            stage: launched.map(|_| LaunchStage::Running),
+            idle_since: None,
+            handle: launched.and_then(|launched| launched.handle.clone()),
+            ended_at: None,
+            failure: None,
+            placement_pool: None,
             server: key,
             start_id: self.start_id.or_else(|| same.and_then(|same| same.start_id.clone())).or(Some(unnamed)),
             game_id: None,
             owner: None,
-            started_at: same.map_or(now, |same| same.started_at),
+            started_at: same.filter(|same| !same.is_requested()).map_or(now, |same| same.started_at),
             former_starts,
             is_clearing,
             region_id: self.region_id,
-            placement_pool: Some(placement_pool),
             free_from,
             ranked_at,
-            capacity: self.capacity,
+            capacity,
             used,
             allotted,
             cap_checked,
@@ -235,7 +269,8 @@ impl Registration {
             auto_ready: self.auto_ready,
             ports: self.ports,
             registration,
-        })
+        };
+        Ok(Server { placement_pool: Some(server.pool()), ..server })
     }
 }
 
@@ -257,7 +292,7 @@ mod tests {
         });
         request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let request = serde_json::from_value(request).unwrap();
-        Registration::check(&request, &game).map_err(|violations| violations.joined().collect())
+        Registration::check(&request, &game, None).map_err(|violations| violations.joined().collect())
     }
 
     fn id() -> WriteId {

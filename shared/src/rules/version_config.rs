@@ -9,6 +9,7 @@ use crate::{
         game::Region,
         ids::RegionId,
         latency::LATENCY_MS_MAX,
+        launch::ServersConfig,
         seats::PARTY_SIZE_MAX,
         version::{CaptchaConfig, GameModeConfig, KEEP_SECONDS_MAX, Verification, VersionConfig},
         version_secrets::{SECRETS_BYTES_MAX, VersionSecrets},
@@ -37,6 +38,17 @@ const HEADERS_MAX: usize = 32;
 const HEADER_NAME_BYTES_MAX: usize = 128;
 /// Longest value of such a header, in bytes.
 const HEADER_VALUE_BYTES_MAX: usize = 1_024;
+/// Longest build of servers, in bytes of JSON, and as a text in JSON.
+const BUILD_BYTES_MAX: usize = 2_048;
+const BUILD_ESCAPED_BYTES_MAX: usize = 6_144;
+/// The most lobbies of one server that Muster has started: all that wait for it are opened by its
+/// registration and its first heartbeats.
+const LAUNCHED_CAPACITY_MAX: u32 = 1_000;
+/// The most such servers of a region.
+const SERVER_COUNT_LIMIT: u32 = 10_000;
+/// How long a start may take: a lobby that is not ready within five minutes ends.
+const START_SECONDS_MIN: u32 = 5;
+const START_SECONDS_MAX: u32 = 240;
 /// Transport headers, which a studio cannot set.
 const HEADERS_OF_TRANSPORT: [&str; 11] = [
     "connection",
@@ -75,6 +87,9 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
     }
     if let Some(captcha) = &config.captcha {
         violations.add_below(&["captcha"], captcha_violations(captcha));
+    }
+    if let Some(servers) = &config.servers {
+        violations.add_below(&["servers"], servers_violations(servers));
     }
     if VersionSecrets::of(config).bytes() > SECRETS_BYTES_MAX {
         violations.add(&["secrets", "too-large"], format!("at most {SECRETS_BYTES_MAX} bytes in all"));
@@ -157,6 +172,29 @@ fn captcha_violations(captcha: &CaptchaConfig) -> Violations {
     violations
 }
 
+fn servers_violations(servers: &ServersConfig) -> Violations {
+    let mut violations = Violations::default();
+    if servers.build.is_null() {
+        violations.add(&["build", "missing"], "what to start, as any JSON but null");
+    }
+    let json = servers.build.to_string();
+    // An environment has it as a text within JSON.
+    let escaped = serde_json::Value::from(json.as_str()).to_string();
+    if json.len() > BUILD_BYTES_MAX || escaped.len() > BUILD_ESCAPED_BYTES_MAX {
+        let allowed = format!("JSON of at most {BUILD_BYTES_MAX} bytes, {BUILD_ESCAPED_BYTES_MAX} escaped");
+        violations.add(&["build", "too-large"], allowed);
+    }
+    for (field, value, min, max) in [
+        ("capacity", servers.capacity, 1, LAUNCHED_CAPACITY_MAX),
+        ("server_count_max", servers.server_count_max, 1, SERVER_COUNT_LIMIT),
+        ("start_seconds", servers.start_seconds, START_SECONDS_MIN, START_SECONDS_MAX),
+        ("idle_seconds", servers.idle_seconds, 0, IDLE_SECONDS_MAX),
+    ] {
+        violations.add_unless_within(field, value, min, max);
+    }
+    violations
+}
+
 fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) -> Violations {
     let mut violations = Violations::default();
     if mode.regions.is_empty() {
@@ -170,13 +208,7 @@ fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) 
         let allowed = format!("{} is not one of {}", listed(&texts(unknown)), listed(&texts(regions.keys())));
         violations.add(&["regions", "not-found"], allowed);
     }
-    let mut bound = |field, value: u32, min: u32, max: u32| {
-        if value < min {
-            violations.add(&[field, "too-low"], format!("{min} to {max}"));
-        } else if value > max {
-            violations.add(&[field, "too-high"], format!("{min} to {max}"));
-        }
-    };
+    let mut bound = |field, value, min, max| violations.add_unless_within(field, value, min, max);
     bound("max_players", mode.max_players, 1, MAX_PLAYERS_LIMIT);
     if let Some(direct) = mode.max_players_direct {
         bound("max_players_direct", direct, mode.max_players, MAX_PLAYERS_LIMIT);
@@ -216,6 +248,7 @@ mod tests {
             latitude: 50.1,
             longitude: 8.7,
             probe: None,
+            starter: None,
         };
         let regions = BTreeMap::from([("eu".parse().unwrap(), region)]);
         let config = serde_json::from_str(config).unwrap();

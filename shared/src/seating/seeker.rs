@@ -342,6 +342,20 @@ impl Seeker {
         Ok(())
     }
 
+    /// Has a repetition of the request go on at once with the seat that this run took. Returns whether there
+    /// can be one: not without an `Idempotency-Key`. One write unit with one.
+    ///
+    /// # Errors
+    /// [`Error::Contention`] when another run has replaced this one; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn interrupt(&self) -> Result<bool, Error> {
+        let Some(run) = &self.run else { return Ok(false) };
+        if !self.store.release_run(run, self.ambient.now()).await? {
+            return Err(self.overtaken());
+        }
+        self.progress().is_uncertain = true;
+        Ok(true)
+    }
+
     /// The output of `taking` the seat in the noted lobby, if it ends within the run's lease.
     async fn while_noted<T>(&self, taking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         // On the heap, because every future that contains it would reserve space for it.

@@ -10,14 +10,20 @@
 //! A server's item has the limit that its allotment was checked against. After the limit has changed, its
 //! next creation compares the sum with the new one, so a lowered limit holds for every find that knows it.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::{
-    models::{errors::Error, ids::NamespaceId, server::Server},
+    models::{
+        errors::Error,
+        ids::NamespaceId,
+        server::{PlacementPool, Server},
+    },
     store::{
         client::Store,
         conflicts::{is_accepted, refused},
-        items::{number, text},
+        items::{Item, number, text},
         keys::pk_item,
         writes::Write,
     },
@@ -79,6 +85,8 @@ pub(super) struct Allotment {
     allotted: u32,
 }
 
+/// The item that has the sum; also, for each placement pool with a build, an attribute named region and build
+/// with the number of servers that were requested there and are not over.
 fn allotment_key(namespace_id: &NamespaceId) -> String {
     format!("allotted/{namespace_id}")
 }
@@ -92,6 +100,35 @@ impl Store {
         let key = pk_item(allotment_key(namespace_id));
         let allotment: Option<Allotment> = self.read(&self.tables.ledger, key, true).await?;
         Ok(allotment.map_or(0, |allotment| allotment.allotted))
+    }
+
+    /// The placement pools of builds for which servers were requested or registered. One consistent read
+    /// unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn placements_with_builds(
+        &self,
+        namespace_id: &NamespaceId,
+    ) -> Result<Vec<PlacementPool>, Error> {
+        let key = pk_item(allotment_key(namespace_id));
+        let item: Option<BTreeMap<String, serde_json::Value>> =
+            self.read(&self.tables.ledger, key, true).await?;
+        let places = item.into_iter().flatten().filter(|(name, _)| name.contains('/'));
+        // A name of another form is of a later release.
+        Ok(places.filter_map(|(place, _)| format!("{namespace_id}/{place}").try_into().ok()).collect())
+    }
+
+    /// Notes the placement pool of a server that registered with a build, for lists. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn note_placement(&self, pool: &PlacementPool) -> Result<(), Error> {
+        let write = self
+            .on_ledger(allotment_key(&pool.namespace_id))
+            .change("SET #servers = if_not_exists(#servers, :zero)")
+            .name("#servers", pool.place());
+        self.update::<BTreeMap<String, serde_json::Value>>(write).await.map(|_noted| ())
     }
 
     /// Allots `server`, which has just registered, its first block of a cap of `lobby_count_max` while much
@@ -160,21 +197,32 @@ impl Store {
             .with(":block", number(block))
             .with(":allotted", number(server.allotted))
             .with(":rest", number(server.allotted.saturating_sub(block)));
-        self.return_allotment(server, part, block).await
+        self.return_allotment(server, part, block, false).await
     }
 
-    /// Makes `part`, which changes `server`, together with the return of its allotment to the ledger.
+    /// Makes `part`, which changes `server`, together with the return of its allotment to the ledger. One
+    /// that was requested counts there until it `is_over`.
     pub(super) async fn return_allotment(
         &self,
         server: &Server,
         part: Write,
         block: u32,
+        is_over: bool,
     ) -> Result<AllotmentOutcome, Error> {
-        let ledger = self
+        let (count, counted, place) = match server.launch {
+            Some(_) if is_over => {
+                (", #servers = #servers - :one", " AND #servers >= :one", Some(server.pool().place()))
+            }
+            _ => ("", "", None),
+        };
+        let mut ledger = self
             .on_ledger(allotment_key(&server.server.namespace_id))
-            .change("SET #allotted = #allotted - :block")
-            .when("#allotted >= :block")
+            .change(format!("SET #allotted = #allotted - :block{count}"))
+            .when(format!("#allotted >= :block{counted}"))
             .with(":block", number(block));
+        if let Some(place) = place {
+            ledger = ledger.name("#servers", place);
+        }
         let (outcome, is_at_ledger) = self.move_allotment(part, ledger).await?;
         if outcome == AllotmentOutcome::Outdated && is_at_ledger {
             return Err(Error::Bug("the ledger does not know of an allotment".to_owned()));
@@ -195,6 +243,34 @@ impl Store {
             // The transaction that has locked the server may already have changed the ledger.
             (AllotmentOutcome::Conflict, false)
         })
+    }
+
+    /// The same of a creation that also requests a server of `pool`, one of at most `server_count_max`.
+    pub(super) fn allot_and_count(
+        &self,
+        pool: &PlacementPool,
+        block: u32,
+        (lobby_count_max, server_count_max): (u32, u32),
+    ) -> Write {
+        self.on_ledger(allotment_key(&pool.namespace_id))
+            .change(
+                "SET #allotted = if_not_exists(#allotted, :zero) + :block, \
+                 #servers = if_not_exists(#servers, :zero) + :one",
+            )
+            .when(
+                "(attribute_not_exists(#allotted) OR #allotted <= :room) \
+                 AND (attribute_not_exists(#servers) OR #servers < :servers)",
+            )
+            .name("#servers", pool.place())
+            .with(":block", number(block))
+            .with(":room", number(lobby_count_max.saturating_sub(block)))
+            .with(":servers", number(server_count_max))
+    }
+
+    /// Servers that count in `pool`, by the item that refused to count another one.
+    pub(super) fn counted_servers(pool: &PlacementPool, item: &Item) -> u32 {
+        let count = item.get(&pool.place()).and_then(|count| count.as_n().ok());
+        count.and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
     /// The part of a creation that allots `block` of a cap of `lobby_count_max` lobbies.

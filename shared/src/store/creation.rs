@@ -142,6 +142,8 @@ pub struct Creation {
     pub lobby_count_max: u32,
     /// How many of them to allot to the server with this creation, if any.
     pub block: Option<u32>,
+    /// Whether the server is requested with it, and the most servers that its placement pool then may have.
+    pub requests: Option<u32>,
     /// The burst that it renews, if it comes late.
     pub renewal: Option<Renewal>,
     /// Its tags, of which the lobby itself has the digests.
@@ -164,6 +166,8 @@ pub enum CreationOutcome {
     Replaced(Burst),
     /// Less than the block is left of the namespace's `lobby_count_max`.
     AtCap,
+    /// The placement pool has as many servers as it may have.
+    AtServerMax,
     /// The server has no such place (any more). The server as it is, unless it is gone.
     NoPlace(Option<Box<Server>>),
     /// Other writes were under way on the same items.
@@ -194,24 +198,32 @@ impl Store {
     /// Creates a lobby, or returns why it cannot.
     ///
     /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes, with tags three),
-    /// server, the head when it renews a burst, the ledger when a block is allotted, and for each KB of tags
-    /// and of a configuration. A retry is harmless, since the lobby's identifier decides.
+    /// server, the head when it renews a burst, the ledger when a block is allotted or the server requested,
+    /// and for each KB of tags and of a configuration. A retry is harmless, since the lobby's identifier
+    /// decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, and its reservation then
     /// lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
-        let Creation { lobby, server, lobby_count_max, block, renewal, tags, config } = creation;
+        let Creation { lobby, server, lobby_count_max, block, requests, renewal, tags, config } = creation;
         let namespace_id = &lobby.pool.namespace_id;
         let mut kinds = vec![Part::Lobby, Part::Server];
-        let mut parts = vec![self.put_lobby(lobby)?, self.take_place(server, *block, *lobby_count_max, now)];
+        let place = match requests {
+            Some(_) => self.put_requested(server, *block, *lobby_count_max, now)?,
+            None => self.take_place(server, *block, *lobby_count_max, now),
+        };
+        let mut parts = vec![self.put_lobby(lobby)?, place];
         if let Some(renewal) = renewal {
             kinds.push(Part::Head);
             parts.push(self.renew_head(renewal, now));
         }
         if let Some(block) = block {
             kinds.push(Part::Allotment);
-            parts.push(self.allot(namespace_id, *block, *lobby_count_max));
+            parts.push(match requests {
+                Some(most) => self.allot_and_count(&server.pool(), *block, (*lobby_count_max, *most)),
+                None => self.allot(namespace_id, *block, *lobby_count_max),
+            });
         }
         let tags = Some(tags).filter(|tags| !tags.is_empty()).map(to_raw_value).transpose();
         let tags = tags.map_err(|error| Error::Bug(format!("tags did not serialize: {error}")))?;
@@ -222,7 +234,7 @@ impl Store {
         }
         match self.transact(parts).await? {
             Ok(()) => Ok(CreationOutcome::Created),
-            Err(reasons) => read_refusal(&reasons, &kinds, lobby),
+            Err(reasons) => read_refusal(&reasons, &kinds, creation),
         }
     }
 
@@ -318,6 +330,21 @@ impl Store {
         Ok(Write::put(&self.tables.lobbies, item).when("attribute_not_exists(#lobby_id)"))
     }
 
+    /// Requests a server, whose first lobby it is.
+    fn put_requested(
+        &self,
+        server: &Server,
+        block: Option<u32>,
+        lobby_count_max: u32,
+        now: Timestamp,
+    ) -> Result<Write, Error> {
+        let server = server.clone().with_another(block, lobby_count_max);
+        let is_full = server.used >= server.capacity;
+        let free_from = if is_full { server.look_again(now) } else { server.free_from };
+        let item = to_item(&Server { free_from, ..server })?;
+        Ok(Write::put(&self.tables.servers, item).when("attribute_not_exists(#server)"))
+    }
+
     /// Takes a place. The last one also takes the server out of the index: the server as last seen suggests
     /// which place it is, and the condition makes sure. A record that expires gives no place, since the place
     /// would expire with it.
@@ -406,7 +433,7 @@ impl Store {
 fn read_refusal(
     reasons: &[CancellationReason],
     kinds: &[Part],
-    wanted: &Lobby,
+    creation: &Creation,
 ) -> Result<CreationOutcome, Error> {
     let position = |part: Part| kinds.iter().position(|kind| *kind == part);
     let reason = |part: Part| reasons.get(position(part)?);
@@ -416,7 +443,7 @@ fn read_refusal(
     if let Some(reason) = refused(Part::Lobby) {
         let item = item(reason).ok_or_else(|| Error::Bug("a refused put returned no item".to_owned()))?;
         let lobby: Box<Lobby> = Box::new(from_item(item)?);
-        let is_own = wanted.reserved.keys().any(|seat| lobby.reserved.contains_key(seat));
+        let is_own = creation.lobby.reserved.keys().any(|seat| lobby.reserved.contains_key(seat));
         return Ok(if is_own {
             CreationOutcome::CreatedBefore(lobby)
         } else {
@@ -428,8 +455,10 @@ fn read_refusal(
     {
         return Ok(CreationOutcome::Replaced(from_item(item)?));
     }
-    if refused(Part::Allotment).is_some() {
-        return Ok(CreationOutcome::AtCap);
+    if let Some(reason) = refused(Part::Allotment) {
+        let counted = item(reason).map(|item| Store::counted_servers(&creation.server.pool(), &item));
+        let is_at_max = creation.requests.is_some_and(|most| counted.is_some_and(|counted| counted >= most));
+        return Ok(if is_at_max { CreationOutcome::AtServerMax } else { CreationOutcome::AtCap });
     }
     if let Some(reason) = refused(Part::Server) {
         return Ok(CreationOutcome::NoPlace(item(reason).map(from_item).transpose()?.map(Box::new)));

@@ -32,7 +32,7 @@ pub async fn servers_of(
     namespace_id: &NamespaceId,
 ) -> Result<Vec<Server>, Error> {
     let read = |pool| async move { all_pages(|cursor| store.servers(&pool, cursor)).await };
-    in_each_region(game, namespace_id, read).await
+    in_each_pool(store, game, namespace_id, read).await
 }
 
 /// The game servers of a namespace that were let go in silence and whose leases expired after `since`, by
@@ -47,20 +47,40 @@ pub async fn servers_let_go_of(
     since: Timestamp,
 ) -> Result<Vec<Server>, Error> {
     let read = |pool| async move { all_pages(|cursor| store.servers_let_go(&pool, since, cursor)).await };
-    in_each_region(game, namespace_id, read).await
+    in_each_pool(store, game, namespace_id, read).await
+}
+
+/// The placement pools of a namespace, by region: without build, and of each build that servers were
+/// requested for or registered with. One consistent read unit where the game has its servers started.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn placements_of(
+    store: &Store,
+    game: &Game,
+    namespace_id: &NamespaceId,
+) -> Result<Vec<PlacementPool>, Error> {
+    let pool = |region_id: &RegionId| PlacementPool {
+        namespace_id: namespace_id.clone(),
+        region_id: region_id.clone(),
+        build_id: None,
+    };
+    let mut pools: Vec<_> = game.regions.keys().map(pool).collect();
+    if game.regions.values().any(|region| region.starter.is_some()) {
+        pools.extend(store.placements_with_builds(namespace_id).await?);
+        pools.sort();
+    }
+    Ok(pools)
 }
 
 /// The game servers that `read` finds in the pools of a namespace, by region.
-async fn in_each_region<F: Future<Output = Result<Vec<Server>, Error>>>(
+async fn in_each_pool<F: Future<Output = Result<Vec<Server>, Error>>>(
+    store: &Store,
     game: &Game,
     namespace_id: &NamespaceId,
     read: impl Fn(PlacementPool) -> F,
 ) -> Result<Vec<Server>, Error> {
-    let pool = |region_id: &RegionId| PlacementPool {
-        namespace_id: namespace_id.clone(),
-        region_id: region_id.clone(),
-    };
-    let pools: Vec<_> = game.regions.keys().map(pool).collect();
+    let pools = placements_of(store, game, namespace_id).await?;
     stream::iter(pools).map(read).buffered(QUERIES_AT_ONCE).try_concat().await
 }
 

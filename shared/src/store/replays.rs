@@ -236,6 +236,21 @@ impl Store {
         self.update::<ReplayRecord>(write).await.map(|kept| kept.is_ok())
     }
 
+    /// Ends the lease of a `run` that leaves its seat to a repetition. Returns whether it did: not if another
+    /// run has replaced it. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn release_run(&self, run: &Run, now: Timestamp) -> Result<bool, Error> {
+        let write = self
+            .on_client(&run.key.0)
+            .change("SET #lease_until = :now")
+            .when("#run = :run AND attribute_not_exists(#answer)")
+            .with(":now", number(now))
+            .with(":run", text(run.id.as_str()));
+        self.update::<ReplayRecord>(write).await.map(|released| released.is_ok())
+    }
+
     /// Lets the record of a request whose `run` took no seat expire, and leaves the code of its `refusal` for
     /// waiting retries. Returns whether it did: not if another run has replaced it. One write unit.
     ///

@@ -26,6 +26,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{GameMode, ServerKey, StartId},
+        launch::LaunchStage,
         server::{PlacementPool, Server, let_go_in_silence},
         token::Owner,
     },
@@ -138,7 +139,21 @@ impl Store {
         let mut item: BTreeMap<_, _> = to_item(server)?.into_iter().collect();
         item.remove("server");
         let set: Vec<String> = item.keys().map(|name| format!("#{name} = :new_{name}")).collect();
-        let optional = ["expires_at", "former_starts", "game_modes", "is_clearing", "lease_ms", "owner"];
+        let optional = [
+            "build_id",
+            "expires_at",
+            "ended_at",
+            "failure",
+            "former_starts",
+            "game_modes",
+            "handle",
+            "idle_since",
+            "is_clearing",
+            "launch",
+            "lease_ms",
+            "owner",
+            "stage",
+        ];
         let absent =
             optional.into_iter().filter(|name| !item.contains_key(*name)).map(|name| format!("#{name}"));
         let change = format!("SET {} REMOVE {}", set.join(", "), absent.collect::<Vec<_>>().join(", "));
@@ -277,6 +292,8 @@ impl Store {
             Err(Some(server)) if start_id.is_some() && server.start_id.as_ref() != start_id => {
                 return Ok(HeartbeatOutcome::OtherStart);
             }
+            Err(Some(server)) if server.is_stopping() => server,
+            Err(Some(server)) if server.is_requested() => return Ok(HeartbeatOutcome::Unknown),
             Err(Some(server)) if !server.is_gone() && server.lease_ms.is_none() => {
                 match self.transfer_server(server, start_id, owner).await? {
                     Some(server) => server,
@@ -292,6 +309,10 @@ impl Store {
             }
             Err(_) => return Ok(HeartbeatOutcome::Unknown),
         };
+        // Given up, though its lobbies have still to end.
+        if matches!(server.stage, Some(LaunchStage::Failed | LaunchStage::Gone)) {
+            return Ok(HeartbeatOutcome::Unknown);
+        }
         let is_out_of_sight = server.free_from > now && server.used < server.capacity;
         if is_out_of_sight && !server.is_clearing {
             // A later registration may be for another region. A copy of this write may arrive after the
@@ -388,13 +409,16 @@ impl Store {
     }
 
     /// Lets the record of a deregistered server expire once it runs no lobby, and returns its allotment at
-    /// once. One write unit and one of the index, and four more with an allotment.
+    /// once. One write unit and one of the index, and four more with an allotment, or if Muster had it
+    /// started.
     pub(super) async fn let_deregistered_server_go(
         &self,
         key: &ServerKey,
         now: Timestamp,
     ) -> Result<(), Error> {
-        match self.update_server(self.let_deregistered_go(key, 0, now)).await? {
+        // Those count in the ledger.
+        let uncounted = self.let_deregistered_go(key, 0, now).also_when("attribute_not_exists(#launch)");
+        match self.update_server(uncounted).await? {
             Err(Some(server)) if server.used == 0 && server.is_deregistered() => {
                 self.let_server_go(&server, Gone::Deregistered, now).await
             }
@@ -406,8 +430,16 @@ impl Store {
     async fn hide_silent_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         if server.used == 0 {
             let gone = if server.is_deregistered() { Gone::Deregistered } else { Gone::Silent };
-            return self.let_server_go(server, gone, now).await;
+            return match server.deadline() {
+                // It failed, which its starter finds at its deadline.
+                Some(_) => self.hide_for_a_while(server, now).await,
+                None => self.let_server_go(server, gone, now).await,
+            };
         }
+        self.hide_for_a_while(server, now).await
+    }
+
+    async fn hide_for_a_while(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         let write = self
             .on_server(&server.server)
             .change("SET #free_from = :later")
@@ -434,11 +466,46 @@ impl Store {
     /// later. An allotment returns in the same transaction. If another write interferes, the next request
     /// that reads the server does it.
     async fn let_server_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
+        if server.launch.is_some() {
+            return self.let_launched_go(server, gone, now).await;
+        }
         let write = self.let_go(server, gone, now);
         if server.allotted == 0 {
             return self.update_server(write).await.map(|_| ());
         }
-        self.return_allotment(server, write, server.allotted).await.map(|_| ())
+        self.return_allotment(server, write, server.allotted, false).await.map(|_| ())
+    }
+
+    /// The same of a server that Muster had started, which cannot come back. It counts until then, and its
+    /// starter ends its process by its stage.
+    async fn let_launched_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
+        let server = match gone {
+            Gone::Deregistered => server.clone(),
+            Gone::Silent => match self.retire_launched(server, now).await? {
+                Ok(retired) => retired,
+                Err(_) => return Ok(()),
+            },
+        };
+        let stage =
+            if server.stage == Some(LaunchStage::Failed) { LaunchStage::Failed } else { LaunchStage::Gone };
+        let write = self
+            .let_deregistered_go(&server.server, server.allotted, now)
+            .also_when("attribute_not_exists(#expires_at)")
+            .also_set("#stage = :over")
+            .with(":over", to_value(&stage)?);
+        self.return_allotment(&server, write, server.allotted, true).await.map(|_| ())
+    }
+
+    /// Lets the record of a server that is over expire, if it runs no lobby. One transaction of two items, 2
+    /// write units each, and one of the index.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn let_launched_server_go(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
+        if server.used > 0 || server.placement_pool.is_none() {
+            return Ok(());
+        }
+        self.let_server_go(server, Gone::Deregistered, now).await
     }
 
     fn let_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Write {

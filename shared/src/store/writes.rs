@@ -78,6 +78,15 @@ impl Write {
         Self { action: Action::Change(expression.into()), ..self }
     }
 
+    /// Makes the assignment `set` besides those of an update expression that begins with others.
+    pub(super) fn also_set(self, set: &str) -> Self {
+        let action = match self.action {
+            Action::Change(change) => Action::Change(change.replacen("SET ", &format!("SET {set}, "), 1)),
+            other => other,
+        };
+        Self { action, ..self }
+    }
+
     /// Writes only if `condition` holds.
     pub(super) fn when(self, condition: impl Into<String>) -> Self {
         Self { condition: Some(condition.into()), ..self }

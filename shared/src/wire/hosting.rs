@@ -147,6 +147,8 @@ pub struct RegisterServerRequest {
     pub lease_seconds: Option<u32>,
     /// Whether its lobbies are ready at once; true when absent.
     pub auto_ready: Option<bool>,
+    /// The build that it runs, if it is to run lobbies of versions whose servers Muster has started.
+    pub build: Option<serde_json::Value>,
 }
 
 /// Response of servers.register.
@@ -179,6 +181,10 @@ pub struct HeartbeatResponse {
     /// ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
+    /// Present and true when Muster had the server started and it is to end: it had no lobbies for its idle
+    /// time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stop: bool,
     /// Where this page ends, when there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

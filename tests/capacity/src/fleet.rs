@@ -74,7 +74,7 @@ impl GameServer {
             "lease_seconds": LEASE_SECS, "ports": { "default": port } });
         let request = serde_json::from_value(body).expect("a registration");
         let (right, settings) = self.right().await.expect("a right");
-        let registration = Registration::check(&request, &settings.game).expect("a registration");
+        let registration = Registration::check(&request, &settings.game, None).expect("a registration");
         let registered = self.servers.register(&right, Some(self.id.clone()), &registration, &settings).await;
         registered.expect("registered");
     }

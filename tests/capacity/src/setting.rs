@@ -60,6 +60,7 @@ pub(crate) async fn make_game(
         latitude: 50.0,
         longitude: 8.0,
         probe: None,
+        starter: None,
     };
     let (modes, regions) = scenario.asks.modes_and_regions();
     let mut mode = json!({ "regions": regions, "max_players": scenario.capacity, "pool_shards": scenario.shards,

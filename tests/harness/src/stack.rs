@@ -284,6 +284,7 @@ pub fn new_game(name: &str, mut modes: Value, lobby_count_max: u32) -> NewGame {
         latitude,
         longitude,
         probe: None,
+        starter: None,
     };
     let regions = [("fra", region("Frankfurt", 50.0, 8.0)), ("nyc", region("New York", 40.0, -74.0))];
     NewGame {
@@ -383,7 +384,15 @@ impl TestGame {
             former_starts: Vec::new(),
             is_clearing: false,
             region_id: region.parse().expect("a region"),
+            build_id: None,
+            launch: None,
+            stage: None,
+            idle_since: None,
+            handle: None,
+            ended_at: None,
+            failure: None,
             placement_pool: Some(PlacementPool {
+                build_id: None,
                 namespace_id: self.namespace_id().clone(),
                 region_id: region.parse().expect("a region"),
             }),

@@ -181,7 +181,7 @@ async fn a_hundred_silent_servers_do_not_hide_a_living_one() {
     assert_eq!(seat.body["ports"]["default"]["hostname"], "lives.example");
     game.heartbeat(&stack, "silent-7").await.expect_ok();
     game.heartbeat(&stack, "silent-109").await.expect_ok();
-    let pool = game.pool("arena", "fra").placement();
+    let pool = game.pool("arena", "fra").placement(None);
     let arena = "arena".parse().unwrap();
     let (seen, _silent) = stack.store().servers_with_places(&pool, &arena, stack.clock.now()).await.unwrap();
     let mut seen: Vec<_> = seen.into_iter().map(|server| server.server.server_id.to_string()).collect();
@@ -260,6 +260,7 @@ async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
         server,
         lobby_count_max: 1_000,
         block: Some(1),
+        requests: None,
         renewal: None,
         tags: Tags::new(),
         config: None,

@@ -369,6 +369,7 @@ async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
             server,
             lobby_count_max: SERVERS,
             block: Some(1),
+            requests: None,
             renewal: None,
             tags: Tags::new(),
             config: None,

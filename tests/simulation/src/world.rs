@@ -247,6 +247,7 @@ impl World {
             latitude: 0.0,
             longitude: 0.0,
             probe: None,
+            starter: None,
         };
         let config = || serde_json::from_value(plan.config()).expect("a configuration");
         let namespaces = plan.caps.iter().enumerate().map(|(number, cap)| NewNamespace {

@@ -232,6 +232,7 @@ fn version() -> Value {
         "config": {
             "game_modes": { "arena": mode },
             "captcha": { "requests_before_reverify": 1, "verification_ttl": 1, "hcaptcha": keys, "turnstile": keys },
+            "servers": { "build": "game:1", "capacity": 4, "server_count_max": 9, "start_seconds": 30, "idle_seconds": 60 },
         },
     })
 }
@@ -258,7 +259,7 @@ sampled! {
     Game => json!({
         "pk": "GAME#g", "sk": "GAME", "game_id": "g", "name_id": "game", "display_name": "Game", "created_at": 1,
         "regions": { "fra": { "display_name": "F", "provider_display_name": "P", "latitude": 1.5, "longitude": 2.5,
-                              "probe": "https://a.example/" } },
+                              "probe": "https://a.example/", "starter": "webhook" } },
     }),
     HoldsItem => json!({ "pk": "holds", "held": 1, "seat_s": "l~1", "expires_at": 1 }),
     IssuedToken => json!({
@@ -274,12 +275,17 @@ sampled! {
     Lobby => json!({
         "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "created_at": 1, "stage": "ready", "closed": false,
         "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "start": "s1", "lease_until": 100, "freed_at": 1,
+        "launch": { "requested_at": 1, "expected_at": 2, "deadline": 3 },
         "ports": ports(), "tag_digests": ["digest"], "tag_set": "set", "max_players": 8, "max_players_direct": 8, "reservation_secs": 60, "idle_secs": 5,
         "max_players_party": 9, "party_size_max": 4, "room": 200_000_000_000_001_u64, "keep_secs": 5, "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "generations": { "other": "1/0" }, "vacated_at": 1, "lapsed": ["old"],
         "code": "ABC234", "connected_by": "w", "joined_at": 1, "doubt": 1, "has_state": true, "has_config": true, "expires_at": 1,
     }),
     LobbyCursor => json!({ "server": "n/s", "created_at": 1, "lobby_id": "l" }),
     NameOwner => json!({ "pk": "GAMENAME#game", "sk": "GAMENAME", "game_id": "g" }),
+    Nursery => json!({
+        "pk": "nursery/n/fra/b", "first": "s", "secret": "s", "opened_at": 1, "drawn": ["mark"], "start_ms": 1, "failures": 1,
+        "blocked_until": 1, "failure": "refused", "expires_at": 1,
+    }),
     Namespace => json!({
         "pk": "GAME#g", "sk": "NAMESPACE#n", "game_id": "g", "namespace_id": "n", "name_id": "prod", "display_name": "P",
         "created_at": 1, "version_id": "v", "deployed_at": 1, "lobby_count_max": 1, "max_players_per_client": 1,
@@ -296,7 +302,9 @@ sampled! {
         "key_id": "k", "is_held": true, "refusal": "code", "first_waits_until": 1, "second_waits_until": 1, "expires_at": 1,
     }),
     Server => json!({
-        "server": "n/s", "start_id": "s1", "game_id": "g", "owner": "1/t", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
+        "server": "n/s", "start_id": "s1", "game_id": "g", "owner": "1/t", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra/b",
+        "build_id": "b", "launch": { "version_id": "v", "requested_at": 1, "deadline": 2, "idle_secs": 60 }, "stage": "running",
+        "idle_since": 1, "handle": "task", "ended_at": 1, "failure": "refused", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
         "cap_checked": 1, "lease_until": 100, "beat_at": 1, "lease_ms": 60_000, "game_modes": ["arena"], "auto_ready": true,
         "ports": ports(), "registration": "w", "expires_at": 1,
     }),

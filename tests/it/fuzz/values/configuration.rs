@@ -181,7 +181,7 @@ fn a_game_server_registers_within_its_limits() {
             && capacity.is_none_or(|capacity| (1..=1_000_000).contains(&capacity))
             && lease.is_none_or(|lease| lease <= 86_400)
             && (1..=65_535).contains(&port);
-        let checked = Registration::check(&request, &game);
+        let checked = Registration::check(&request, &game, None);
         prop_assert_eq!(checked.is_ok(), is_valid, "{:?}", checked);
         prop_assert!(
             checked.err().is_none_or(

@@ -101,7 +101,7 @@ pub(super) fn pool(version: u8) -> Pool {
 }
 
 pub(super) fn placement() -> PlacementPool {
-    pool(0).placement()
+    pool(0).placement(None)
 }
 
 pub(super) fn write_id(number: u8) -> WriteId {
@@ -159,6 +159,7 @@ pub(super) fn lobby(rules: &Rules, at: usize, of: &Lobby) -> StoredLobby {
         server: (of.server > 0).then(|| server_key(usize::from(of.server) - 1)),
         start: Some(start().mark()),
         lease_until: time(of.lease_until),
+        launch: None,
         freed_at: maybe(of.freed_at),
         ports: read(json!({})),
         tag_digests: TagDigests::default(),
@@ -264,6 +265,13 @@ pub(super) fn server(at: usize, of: &Server) -> StoredServer {
         former_starts: Vec::new(),
         is_clearing: false,
         region_id: parsed("fra"),
+        build_id: None,
+        launch: None,
+        stage: None,
+        idle_since: None,
+        handle: None,
+        ended_at: None,
+        failure: None,
         placement_pool: Some(placement()),
         free_from: sight(of.free_from),
         ranked_at: sight(of.ranked_at),

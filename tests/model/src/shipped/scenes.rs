@@ -972,6 +972,7 @@ impl Dice {
             lobby: self.new_lobby(&creation),
             server: mapping::server(server, &seen),
             lobby_count_max: cap.into(),
+            requests: None,
             block: block.map(Into::into),
             renewal: None,
             tags: Tags::new(),
