@@ -21,6 +21,7 @@ mod lifecycle;
 mod matching;
 mod metrics;
 mod model;
+mod on_demand;
 mod parties;
 mod process;
 mod quickstart;

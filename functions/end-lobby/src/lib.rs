@@ -4,7 +4,12 @@ use shared::{
     auth::matchmaker::{Caller, MatchmakerAuth},
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    models::{errors::Error, ids::LobbyId, lobby::EndCause, token::TokenKind},
+    models::{
+        errors::Error,
+        ids::{LobbyId, ServerKey},
+        lobby::{EndCause, Lobby},
+        token::TokenKind,
+    },
     request::Request,
     store::{client::Store, ending::EndOutcome},
     wire::{EndLobbyRequest, values::Empty},
@@ -34,11 +39,12 @@ impl Operation for EndLobby {
             return Ok(Empty {});
         }
         // Who: any server of the namespace, or the lobby's own server.
-        let (namespace_id, only) = if let Caller::Lobby(_) = &caller {
+        let (namespace_id, only, only_on) = if let Caller::Lobby(_) = &caller {
             let right = self.auth.lobby(caller).await?;
-            (right.namespace_id().clone(), Some(right.lobby_id().clone()))
+            (right.namespace_id().clone(), Some(right.lobby_id().clone()), None)
         } else {
-            (self.auth.game_server(caller).await?.0.namespace_id().clone(), None)
+            let (right, _settings) = self.auth.game_server(caller).await?;
+            (right.namespace_id().clone(), None, right.only())
         };
 
         // What.
@@ -50,8 +56,11 @@ impl Operation for EndLobby {
 
         // Store.
         let lobby = self.store.lobby(&lobby_id).await?;
-        let lobby =
-            lobby.filter(|lobby| lobby.pool.namespace_id == namespace_id).ok_or(Error::LobbyNotFound)?;
+        let is_allowed = |lobby: &Lobby| {
+            let is_elsewhere = |on: &ServerKey| only_on.as_ref().is_some_and(|only| on.server_id != *only);
+            lobby.pool.namespace_id == namespace_id && !lobby.server.as_ref().is_some_and(is_elsewhere)
+        };
+        let lobby = lobby.filter(is_allowed).ok_or(Error::LobbyNotFound)?;
         match self.store.end_lobby(&lobby, EndCause::Requested, &self.ambient).await? {
             EndOutcome::Ended => tracing::info!(lobby.id = %lobby_id, "a lobby was ended"),
             EndOutcome::AlreadyEnded | EndOutcome::Outdated => {}

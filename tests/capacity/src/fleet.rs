@@ -10,8 +10,12 @@ use shared::{
         settings::{SETTINGS_AGE_MAX, Settings, SettingsCache},
     },
     base::ambient::Ambient,
-    hosting::game_server::GameServers,
-    models::{errors::Error, ids::ServerId, token::TokenKind},
+    hosting::{game_server::GameServers, launching::Order},
+    models::{
+        errors::Error,
+        ids::{ServerId, StartId},
+        token::TokenKind,
+    },
     rules::registration::Registration,
     store::client::Store,
 };
@@ -34,6 +38,8 @@ pub struct GameServer {
     servers: GameServers,
     token: String,
     id: ServerId,
+    start_id: Option<StartId>,
+    region: String,
 }
 
 /// How many places each server of a fleet for `lobbies` has.
@@ -61,6 +67,40 @@ impl GameServer {
             servers: GameServers::new(store, ambient.clone()),
             token: token.to_owned(),
             id: format!("server-{number}").parse().expect("an identifier"),
+            start_id: None,
+            region: String::new(),
+        }
+    }
+
+    /// The process of an `order`.
+    pub fn ordered(order: &Order, store: Store, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
+        let token = order.environment.get("MUSTER_SERVER_TOKEN").expect("a token");
+        Self {
+            id: order.server_id.clone(),
+            start_id: Some(order.start_id.clone()),
+            region: order.region_id.to_string(),
+            ..Self::new(0, store, keys, ambient, token)
+        }
+    }
+
+    /// Registers with what its order says, and sends heartbeats until it is to end.
+    pub async fn run(self) {
+        let mut register = Instant::now();
+        while let Err(error) = self.try_to_register(&self.region, None).await {
+            if matches!(error, Error::ServerNotFound) {
+                return;
+            }
+            register += Duration::from_secs(1);
+            sleep_until(register).await;
+        }
+        let mut next = Instant::now();
+        loop {
+            match self.heartbeat().await {
+                Ok(true) | Err(Error::ServerNotFound | Error::OtherStart) => return,
+                Ok(false) | Err(_) => {}
+            }
+            next += Duration::from_secs(LEASE_SECS / HEARTBEATS_PER_LEASE);
+            sleep_until(next).await;
         }
     }
 
@@ -69,14 +109,20 @@ impl GameServer {
     /// # Panics
     /// When it is refused.
     pub async fn register(&self, region: &str, places: u32) {
+        self.try_to_register(region, Some(places)).await.expect("registered");
+    }
+
+    async fn try_to_register(&self, region: &str, places: Option<u32>) -> Result<(), Error> {
         let port = json!({ "hostname": format!("{}.example", self.id), "port": 7_777, "protocol": "udp" });
-        let body = json!({ "server_id": self.id, "region_id": region, "capacity": places,
+        let body = json!({ "server_id": self.id, "start_id": self.start_id, "region_id": region, "capacity": places,
             "lease_seconds": LEASE_SECS, "ports": { "default": port } });
         let request = serde_json::from_value(body).expect("a registration");
-        let (right, settings) = self.right().await.expect("a right");
+        let (right, settings) = self.right().await?;
         let registration = Registration::check(&request, &settings.game, None).expect("a registration");
-        let registered = self.servers.register(&right, Some(self.id.clone()), &registration, &settings).await;
-        registered.expect("registered");
+        self.servers
+            .register(&right, Some(self.id.clone()), &registration, &settings)
+            .await
+            .map(|_registered| ())
     }
 
     /// Sends two heartbeats per lease, without end, from `first` on.
@@ -90,14 +136,19 @@ impl GameServer {
         }
     }
 
-    async fn heartbeat(&self) -> Result<(), Error> {
+    /// Returns whether it is to end.
+    async fn heartbeat(&self) -> Result<bool, Error> {
         let (right, _settings) = self.right().await?;
         let mut cursor = None;
         loop {
-            let response = self.servers.heartbeat(&right, (self.id.clone(), None), cursor.as_ref()).await?;
+            let of = (self.id.clone(), self.start_id.as_ref());
+            let response = self.servers.heartbeat(&right, of, cursor.as_ref()).await?;
+            if response.server.is_stopping() {
+                return Ok(true);
+            }
             cursor = response.next;
             if cursor.is_none() {
-                return Ok(());
+                return Ok(false);
             }
         }
     }

@@ -46,6 +46,7 @@ mod fleet;
 mod heat;
 mod ideal;
 pub mod limits;
+pub mod on_demand;
 pub mod outcome;
 pub mod scenario;
 mod setting;
@@ -161,7 +162,8 @@ impl World {
         let ambient = virtual_ambient(BEGAN_AT, move |bytes| lock(&entropy).fill(bytes));
         let keys = Arc::new(TokenKeys::new(&[7; 32], None).expect("a key"));
         let store = Store::new(client(&database, Asker::Operator, 0), table_names());
-        let game = make_game(&store, &ambient, &scenario, &json!({}), (LOBBY_COUNT_MAX, u32::MAX)).await;
+        let game =
+            make_game(&store, &ambient, &scenario, (&json!({}), None), (LOBBY_COUNT_MAX, u32::MAX)).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let token = keys
             .issue_credential(CredentialKind::Public, &Credential::fresh(game_id, namespace_id, &ambient));

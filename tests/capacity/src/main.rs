@@ -26,6 +26,7 @@ use std::{
 };
 
 use capacity::{
+    on_demand::{BIRTH_HEAD, moments, run_moment},
     outcome::{HEAD, Outcome},
     run,
     scenario::{Asks, STAY_SECS, Scenario, Shape},
@@ -229,6 +230,27 @@ fn requested_storms(mut arguments: impl Iterator<Item = String>) -> Vec<Storm> {
     storms
 }
 
+/// Plays the moments of servers on demand by `seed`, and fails where something that must always hold does
+/// not.
+fn play_moments(seed: u64) -> ExitCode {
+    let moments = moments(seed);
+    let births = run_all(&moments, |moment| {
+        let birth = run_moment(moment);
+        eprintln!("{}", birth.row(&moment));
+        birth
+    });
+    println!("{BIRTH_HEAD}");
+    let mut broken = Vec::new();
+    for (moment, birth) in moments.iter().zip(&births) {
+        println!("{}", birth.row(moment));
+        broken.extend(birth.broken(moment).into_iter().map(|broken| format!("{moment}: {broken}")));
+    }
+    for line in &broken {
+        println!("\n{line}");
+    }
+    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn main() -> ExitCode {
     end_at_panic();
     if env::args().nth(1).as_deref() == Some("--storm") {
@@ -243,6 +265,9 @@ fn main() -> ExitCode {
             println!("{}", outcome.row(storm));
         }
         return ExitCode::SUCCESS;
+    }
+    if env::args().nth(1).as_deref() == Some("--on-demand") {
+        return play_moments(env::args().nth(2).map_or(1, |seed| seed.parse().expect("a seed")));
     }
     let (scenarios, is_quick) = requested();
     println!("{HEAD}");

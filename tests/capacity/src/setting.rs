@@ -2,22 +2,36 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use aws_sdk_dynamodb::Client;
-use muster_local::emulator::link::client_over;
+use muster_local::{emulator::link::client_over, stack::table_names};
 use serde_json::json;
 use shared::{
-    base::ambient::{Ambient, Timestamp},
+    auth::keys::TokenKeys,
+    base::{
+        ambient::{Ambient, Timestamp},
+        usage::Usage,
+    },
     cloud::provision::{CreatedGame, NewGame, NewNamespace, create_game},
-    models::game::Region,
-    store::client::Store,
+    function::{instance::Instance, operation::Operation},
+    models::{
+        errors::Error,
+        game::{Region, StarterKind},
+    },
+    request::Request,
+    store::{client::Store, meter::Meter},
 };
+use tokio::time::sleep;
 
 use super::{
     database::Database,
+    limits::COLD_START_MS,
     scenario::{Asks, RESERVATION_SECS, Scenario},
     traffic::Asker,
     value::Item,
@@ -45,13 +59,70 @@ pub(crate) fn number(lobby: &Item, name: &str) -> u64 {
     lobby.get(name).map_or(0, |value| value.to_whole().unsigned_abs())
 }
 
+/// A function: instances that have one request at a time, the one that was free last first.
+pub(crate) struct Function<O>(Mutex<Vec<(Arc<O>, Meter)>>);
+
+impl<O> Default for Function<O> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// What runs functions.
+pub(crate) struct Machine {
+    pub(crate) database: Database,
+    pub(crate) keys: Arc<TokenKeys>,
+    pub(crate) ambient: Ambient,
+    instances: AtomicUsize,
+    requests: AtomicU64,
+}
+
+impl Machine {
+    pub(crate) fn new(database: Database, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
+        Self { database, keys, ambient, instances: AtomicUsize::default(), requests: AtomicU64::default() }
+    }
+
+    /// Requests that it has run.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Sends a request to an instance that is free, or to a new one.
+    pub(crate) async fn call<O: Operation>(
+        &self,
+        function: &Function<O>,
+        request: &Request,
+    ) -> (Result<O::Output, Error>, Usage) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let free = lock(&function.0).pop();
+        let (operation, meter) = match free {
+            Some(instance) => instance,
+            None => {
+                sleep(Duration::from_millis(COLD_START_MS)).await;
+                let number = self.instances.fetch_add(1, Ordering::Relaxed);
+                let meter = Meter::on();
+                let store = Store::new(client(&self.database, Asker::Find, number), table_names());
+                let store = store.metered(meter.clone());
+                let instance = Instance::over(store, Arc::clone(&self.keys), self.ambient.clone());
+                (Arc::new(O::start(&instance).expect("an operation")), meter)
+            }
+        };
+        let before = meter.usage();
+        let answer = operation.call(request).await;
+        let usage = meter.usage() - before;
+        lock(&function.0).push((operation, meter));
+        (answer, usage)
+    }
+}
+
 /// The game of `scenario`, whose modes have the fields of `extra` besides, in a namespace that may hold so
-/// many lobbies and lets each client hold so many seats.
+/// many lobbies and lets each client hold so many seats. If its version has `servers`, each region has a
+/// starter.
 pub(crate) async fn make_game(
     store: &Store,
     ambient: &Ambient,
     scenario: &Scenario,
-    extra: &serde_json::Value,
+    (extra, servers): (&serde_json::Value, Option<&serde_json::Value>),
     (lobby_count_max, max_players_per_client): (u32, u32),
 ) -> CreatedGame {
     let region = Region {
@@ -60,7 +131,7 @@ pub(crate) async fn make_game(
         latitude: 50.0,
         longitude: 8.0,
         probe: None,
-        starter: None,
+        starter: servers.map(|_| StarterKind::Process),
     };
     let (modes, regions) = scenario.asks.modes_and_regions();
     let mut mode = json!({ "regions": regions, "max_players": scenario.capacity, "pool_shards": scenario.shards,
@@ -77,7 +148,8 @@ pub(crate) async fn make_game(
         display_name: "Capacity".to_owned(),
         regions: regions.iter().map(|id| (id.parse().expect("a region"), region.clone())).collect(),
         version_name: "1".to_owned(),
-        config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
+        config: serde_json::from_value(json!({ "game_modes": modes, "servers": servers }))
+            .expect("a configuration"),
         namespaces: vec![NewNamespace {
             name_id: "prod".to_owned(),
             display_name: "Production".to_owned(),

@@ -25,14 +25,13 @@ use muster_local::{
 use serde_json::{Value as Json, json};
 use shared::{
     auth::keys::TokenKeys,
-    base::{ambient::Ambient, usage::Usage},
-    function::{instance::Instance, operation::Operation},
+    base::usage::Usage,
     models::{
         errors::Error,
         token::{Claims, Credential, CredentialKind, PlayerSeat},
     },
     request::Request,
-    store::{client::Store, meter::Meter},
+    store::client::Store,
     wire::FindLobbyResponse,
 };
 use tokio::time::{sleep, sleep_until};
@@ -40,9 +39,8 @@ use tokio::time::{sleep, sleep_until};
 use super::{
     database::Database,
     fleet::GameServer,
-    limits::COLD_START_MS,
     scenario::{Asks, Scenario},
-    setting::{BEGAN_AT, SETTLING, client, lock, make_game, number},
+    setting::{BEGAN_AT, Function, Machine, SETTLING, client, lock, make_game, number},
     traffic::Asker,
     value::Value,
 };
@@ -184,25 +182,11 @@ impl StormOutcome {
     }
 }
 
-/// A function: instances that have one request at a time, the one that was free last first.
-struct Function<O> {
-    free: Mutex<Vec<(Arc<O>, Meter)>>,
-}
-
-impl<O> Default for Function<O> {
-    fn default() -> Self {
-        Self { free: Mutex::default() }
-    }
-}
-
 struct World {
     storm: Storm,
-    database: Database,
-    ambient: Ambient,
-    keys: Arc<TokenKeys>,
+    machine: Machine,
     token: String,
     random: Mutex<fastrand::Rng>,
-    instances: AtomicUsize,
     find: Function<FindLobby>,
     create: Function<CreateLobby>,
     join: Function<JoinLobby>,
@@ -245,7 +229,7 @@ impl World {
         let mode = json!({ "reservation_seconds": storm.reservation_secs,
             "actions": { "create": { "enabled": true } } });
         let limits = (LOBBY_COUNT_MAX, storm.per_client);
-        let game = make_game(&store, &ambient, &scenario, &mode, limits).await;
+        let game = make_game(&store, &ambient, &scenario, (&mode, None), limits).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let credential =
             |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, &ambient));
@@ -262,12 +246,9 @@ impl World {
         let host = LobbyHost::new(store, &keys, &ambient, game.game.game_id.clone());
         Self {
             storm,
-            database,
-            ambient,
-            keys,
+            machine: Machine::new(database, keys, ambient),
             token,
             random: Mutex::new(random),
-            instances: AtomicUsize::new(0),
             find: Function::default(),
             create: Function::default(),
             join: Function::default(),
@@ -312,7 +293,7 @@ impl World {
     async fn judge(self: &Arc<Self>) {
         let mut vouched = BTreeSet::new();
         let (mut live, mut ghosts) = (0, 0);
-        self.database.inspect("LobbiesTable", |lobby| {
+        self.machine.database.inspect("LobbiesTable", |lobby| {
             if lobby.get("stage") == Some(&Value::S("ended".to_owned())) || number(lobby, "created_at") == 0 {
                 return;
             }
@@ -333,38 +314,12 @@ impl World {
 
     async fn listed(&self) -> Vec<String> {
         let address = Ipv4Addr::new(192, 0, 2, 1);
-        let (list, _) = self.call(&self.list, &self.request(address, &json!({}))).await;
+        let (list, _) = self.machine.call(&self.list, &self.request(address, &json!({}))).await;
         list.expect("a list").lobbies.into_iter().map(|lobby| lobby.lobby_id.to_string()).collect()
     }
 
     fn request(&self, address: Ipv4Addr, body: &Json) -> Request {
         event_from(address, &[("authorization", &format!("Bearer {}", self.token))], body, &[]).into()
-    }
-
-    /// Sends a request to an instance that is free, or to a new one.
-    async fn call<O: Operation>(
-        &self,
-        function: &Function<O>,
-        request: &Request,
-    ) -> (Result<O::Output, Error>, Usage) {
-        let free = lock(&function.free).pop();
-        let (operation, meter) = match free {
-            Some(instance) => instance,
-            None => {
-                sleep(Duration::from_millis(COLD_START_MS)).await;
-                let number = self.instances.fetch_add(1, Ordering::Relaxed);
-                let meter = Meter::on();
-                let store = Store::new(client(&self.database, Asker::Find, number), table_names());
-                let store = store.metered(meter.clone());
-                let instance = Instance::over(store, Arc::clone(&self.keys), self.ambient.clone());
-                (Arc::new(O::start(&instance).expect("an operation")), meter)
-            }
-        };
-        let before = meter.usage();
-        let answer = operation.call(request).await;
-        let usage = meter.usage() - before;
-        lock(&function.free).push((operation, meter));
-        (answer, usage)
     }
 
     /// Counts an answer, and returns the seat that it gives.
@@ -374,7 +329,8 @@ impl World {
         match answer {
             Ok(found) => {
                 outcome.seats.push(Cost::of(usage, 0));
-                let Ok(Claims::Player(seat)) = self.keys.verify_at_any_age(&found.player.token) else {
+                let Ok(Claims::Player(seat)) = self.machine.keys.verify_at_any_age(&found.player.token)
+                else {
                     panic!("no player token");
                 };
                 Some((seat, found.player.token))
@@ -391,15 +347,15 @@ impl World {
         lock(&self.outcome).honest += 1;
         let address = Ipv4Addr::from(0x0a00_0000 + nth);
         let request = json!({ "game_modes": ["mode-0"] });
-        let began_at = self.ambient.now();
+        let began_at = self.machine.ambient.now();
         for attempt in 0..ATTEMPTS {
-            let (answer, usage) = self.call(&self.find, &self.request(address, &request)).await;
+            let (answer, usage) = self.machine.call(&self.find, &self.request(address, &request)).await;
             let found = self.count(answer, usage);
             {
                 let mut outcome = lock(&self.outcome);
                 outcome.honest_calls.push(usage.calls);
                 if attempt == 0 {
-                    let took = self.ambient.now().since(began_at);
+                    let took = self.machine.ambient.now().since(began_at);
                     outcome.honest_ms.push(u64::try_from(took.as_millis()).expect("short"));
                 }
                 if found.is_some() {
@@ -456,12 +412,12 @@ impl World {
                 } else {
                     json!({ "game_modes": ["mode-0"] })
                 };
-                let (answer, usage) = self.call(&self.find, &self.request(address, &body)).await;
+                let (answer, usage) = self.machine.call(&self.find, &self.request(address, &body)).await;
                 self.count(answer, usage)
             }
             Crowd::Creates => {
                 let body = json!({ "game_mode": "mode-1", "publicity": "private" });
-                let (answer, usage) = self.call(&self.create, &self.request(address, &body)).await;
+                let (answer, usage) = self.machine.call(&self.create, &self.request(address, &body)).await;
                 self.count(answer, usage)
             }
             Crowd::Joins => {
@@ -476,7 +432,7 @@ impl World {
                 };
                 let Some(lobby_id) = lobby_id else { return };
                 let body = json!({ "lobby_id": lobby_id });
-                let (answer, usage) = self.call(&self.join, &self.request(address, &body)).await;
+                let (answer, usage) = self.machine.call(&self.join, &self.request(address, &body)).await;
                 self.count(answer, usage)
             }
         };

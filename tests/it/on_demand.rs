@@ -1,0 +1,483 @@
+//! Game servers on demand: what finds request, and what becomes of it (decision 76). The starter here has
+//! processes that are tasks of the test; they register through the gateway with the token that they get.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::{FutureExt as _, future::join_all};
+use harness::{Answer, TestGame, TestStack, new_game};
+use http::Method;
+use serde_json::{Value, json};
+use shared::{
+    hosting::launching::{Launching, Next, NotStarted, Order, Starter},
+    models::{game::StarterKind, ids::ServerKey, launch::LaunchStage, lobby::Stage, server::Server},
+    store::listing::servers_of,
+};
+
+/// A starter whose processes are noted, and do nothing by themselves.
+#[derive(Debug, Default)]
+struct Noted {
+    /// Each order to start, in order.
+    started: Mutex<Vec<Order>>,
+    ended: Mutex<Vec<Order>>,
+    /// What it answers instead of starting.
+    refusal: Mutex<Option<NotStarted>>,
+}
+
+impl Starter for Noted {
+    async fn start(&self, order: &Order) -> Result<String, NotStarted> {
+        if let Some(refusal) = self.refusal.lock().unwrap().clone() {
+            return Err(refusal);
+        }
+        self.started.lock().unwrap().push(order.clone());
+        Ok(format!("task-{}", order.start_id.as_str()))
+    }
+
+    async fn end(&self, order: &Order) -> Result<(), NotStarted> {
+        self.ended.lock().unwrap().push(order.clone());
+        Ok(())
+    }
+}
+
+/// A game whose servers are started.
+struct Scene {
+    stack: TestStack,
+    game: TestGame,
+    launching: Launching<Noted>,
+}
+
+impl Scene {
+    async fn new(modes: Value, servers: Value) -> Self {
+        let stack = TestStack::start().await;
+        let mut new = new_game("births", modes, 200);
+        new.config.servers = Some(serde_json::from_value(servers).unwrap());
+        new.regions.values_mut().for_each(|region| region.starter = Some(StarterKind::Process));
+        let game = stack.make_game_of(new, 0).await;
+        let keys = Arc::clone(stack.stack.keys());
+        let url = stack.demo().base_url.clone();
+        let launching = Launching::new(stack.store().clone(), keys, stack.ambient(), url, Noted::default());
+        Self { stack, game, launching }
+    }
+
+    fn starter(&self) -> &Noted {
+        self.launching.starter()
+    }
+
+    fn arena(max_players: u32) -> Value {
+        let actions = json!({ "create": { "enabled": true } });
+        json!({ "arena": { "regions": ["fra"], "max_players": max_players, "actions": actions } })
+    }
+
+    async fn servers(&self) -> Vec<Server> {
+        servers_of(self.stack.store(), &self.game.created.game, self.game.namespace_id()).await.unwrap()
+    }
+
+    /// The only server.
+    async fn server(&self) -> Server {
+        let mut servers = self.servers().await;
+        assert_eq!(servers.len(), 1, "{servers:?}");
+        servers.remove(0)
+    }
+
+    async fn server_as_it_is(&self, key: &ServerKey) -> Server {
+        self.stack.store().server(key).await.unwrap().unwrap()
+    }
+
+    async fn look(&self, server: &Server) -> Next {
+        self.launching.look(&server.server, 0).await.unwrap()
+    }
+
+    /// Waits until a find has requested a server.
+    async fn requested(&self) -> Server {
+        loop {
+            if let Some(server) = self.servers().await.into_iter().find(Server::is_requested) {
+                return server;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn serve(&self, order: &Order, operation: &str, more: Value) -> Answer {
+        let mut body = json!({ "server_id": order.environment["MUSTER_SERVER_ID"],
+                               "start_id": order.environment["MUSTER_START_ID"] });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (path, token) =
+            (format!("/matchmaker/servers/{operation}"), &order.environment["MUSTER_SERVER_TOKEN"]);
+        self.stack.call(Method::POST, &path, Some(token), body.to_string()).await
+    }
+
+    /// A process registers.
+    async fn register(&self, order: &Order) -> Answer {
+        let port = json!({ "port": 7_777, "protocol": "udp" });
+        let body =
+            json!({ "region_id": order.environment["MUSTER_REGION_ID"], "ports": { "default": port } });
+        self.serve(order, "register", body).await
+    }
+
+    async fn beat(&self, order: &Order) -> Answer {
+        self.serve(order, "heartbeat", json!({})).await
+    }
+
+    fn order(&self) -> Order {
+        self.starter().started.lock().unwrap().last().cloned().unwrap()
+    }
+
+    /// A find whose server starts and registers while it waits.
+    async fn find_and_start(&self) -> Answer {
+        let find = self.game.find(&self.stack, json!({ "game_modes": ["arena"] }));
+        let starts = async {
+            let server = self.requested().await;
+            self.look(&server).await;
+            self.register(&self.order()).await.expect_ok();
+        };
+        seated(find, starts).await
+    }
+}
+
+/// The answer of a request for a seat while something else is done, which it needs.
+async fn seated(request: impl Future<Output = Answer>, meanwhile: impl Future<Output = ()>) -> Answer {
+    let (mut request, mut meanwhile) = (pin!(request.fuse()), pin!(meanwhile.fuse()));
+    tokio::select! {
+        () = &mut meanwhile => request.await.expect_ok(),
+        answer = &mut request => {
+            let answer = answer.expect_ok();
+            meanwhile.await;
+            answer
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_find_waits_for_the_server_that_it_requested() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": { "image": "game:7" }, "capacity": 4 })).await;
+    let seat = scene.find_and_start().await;
+    assert_eq!(seat.body["ports"]["default"]["hostname"], "127.0.0.1", "the caller's address");
+    assert_eq!(seat.body["ports"]["default"]["port"], 7_777);
+    let server = scene.server().await;
+    assert_eq!((server.stage, server.used, server.capacity), (Some(LaunchStage::Running), 1, 4));
+    let order = scene.order();
+    assert_eq!(order.build, json!({ "image": "game:7" }));
+    assert_eq!(order.environment["MUSTER_BUILD"], r#"{"image":"game:7"}"#);
+    assert_eq!(order.environment["MUSTER_CAPACITY"], "4");
+    let beat = scene.beat(&order).await.expect_ok();
+    assert_eq!(beat.body["lobbies"][0]["lobby_id"], seat.lobby_id());
+    scene.game.connect(&scene.stack, &seat).await.expect_ok();
+
+    // From now on it is a game server like any other.
+    for _ in 0..9 {
+        let seat = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+        assert_eq!(seat.lobby_id(), beat.body["lobbies"][0]["lobby_id"]);
+    }
+    let next = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+    assert_ne!(next.lobby_id(), seat.lobby_id());
+    assert_eq!(scene.server().await.used, 2, "on the same server");
+}
+
+#[tokio::test]
+async fn a_created_lobby_requests_a_server_as_a_find_does() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7 })).await;
+    let create = scene.game.play(&scene.stack, "lobbies/create", json!({ "game_mode": "arena" }));
+    let starts = async {
+        scene.look(&scene.requested().await).await;
+        scene.register(&scene.order()).await.expect_ok();
+    };
+    let created = seated(create, starts).await;
+    assert_eq!(created.body["ports"]["default"]["port"], 7_777);
+}
+
+/// I15: two modes and three sets of tags at one moment.
+#[tokio::test]
+async fn finds_at_one_moment_request_as_many_servers_as_their_lobbies_need() {
+    let mode = |max_players: u32| json!({ "regions": ["fra"], "max_players": max_players, "taggable": true });
+    let modes = json!({ "duel": mode(2), "arena": mode(10) });
+    let scene = Scene::new(modes, json!({ "build": "7", "capacity": 4 })).await;
+    let bodies = (0..120_usize).map(|n| match n % 4 {
+        0 => json!({ "game_modes": ["duel"] }),
+        1 => json!({ "game_modes": ["arena"], "tags": { "map": "a" } }),
+        2 => json!({ "game_modes": ["arena"], "tags": { "map": "b" } }),
+        _ => json!({ "game_modes": ["arena"] }),
+    });
+    let finds = join_all(bodies.map(|body| scene.game.find(&scene.stack, body)));
+    let starts = async {
+        loop {
+            for server in scene.servers().await.into_iter().filter(Server::is_requested) {
+                let before = scene.starter().started.lock().unwrap().len();
+                scene.look(&server).await;
+                if scene.starter().started.lock().unwrap().len() > before {
+                    scene.register(&scene.order()).await.expect_ok();
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let answers = tokio::select! {
+        answers = finds => answers,
+        () = starts => unreachable!("it goes on"),
+    };
+    let seated: Vec<_> = answers.into_iter().map(Answer::expect_ok).collect();
+    let tokens: BTreeSet<String> =
+        seated.iter().map(|seat| seat.body["player"]["token"].to_string()).collect();
+    assert_eq!(tokens.len(), 120);
+    let lobbies: BTreeSet<String> = seated.iter().map(Answer::lobby_id).collect();
+    let servers = scene.servers().await;
+    let needed = lobbies.len().div_ceil(4);
+    assert_eq!(servers.len(), needed, "{} lobbies: {servers:?}", lobbies.len());
+    assert_eq!(servers.iter().map(|server| server.used).sum::<u32>() as usize, lobbies.len());
+    let starts = scene.starter().started.lock().unwrap();
+    let each: BTreeMap<_, _> = starts.iter().map(|order| (order.start_id.as_str(), order)).collect();
+    assert_eq!(each.len(), starts.len(), "each once (I16)");
+}
+
+#[tokio::test]
+async fn a_slow_start_is_left_to_the_repetition() {
+    let servers = json!({ "build": 7, "start_seconds": 60 });
+    let scene = Scene::new(Scene::arena(10), servers).await;
+    let (game, stack) = (&scene.game, &scene.stack);
+    let pool = game.pool("arena", "fra");
+    let build_id = game.created.version.config.servers.as_ref().unwrap().build_id();
+    let (placement, now) = (pool.placement(Some(build_id)), stack.clock.now());
+    stack.store().note_start(&placement, Duration::from_secs(30), now).await.unwrap();
+
+    let body = json!({ "game_modes": ["arena"] });
+    let refused = game.play_keyed(stack, "lobbies/find", "a-key", body.clone()).await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+    assert_eq!(refused.headers["retry-after"], "10", "at most");
+    let metadata = refused.body["metadata"].clone();
+    assert_eq!((&metadata["stage"], &metadata["start_seconds"]), (&json!("requested"), &json!(60)));
+    let lobby_id = metadata["lobby_id"].as_str().unwrap().to_owned();
+    assert_eq!(game.lobby(stack, &lobby_id).await.taken, 1, "kept for the repetition");
+
+    // Without a key the seat is given back, and the next find meets the same lobby.
+    let unkeyed = game.find(stack, body.clone()).await;
+    assert_eq!(unkeyed.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+    assert_eq!(unkeyed.body["metadata"]["lobby_id"], lobby_id);
+    assert_eq!(game.lobby(stack, &lobby_id).await.taken, 1);
+
+    let server = scene.server().await;
+    scene.look(&server).await;
+    scene.register(&scene.order()).await.expect_ok();
+    let seat = game.play_keyed(stack, "lobbies/find", "a-key", body.clone()).await.expect_ok();
+    assert_eq!(seat.lobby_id(), lobby_id);
+    assert_eq!(game.lobby(stack, &lobby_id).await.taken, 1, "the same seat");
+    assert_eq!(game.find(stack, body).await.expect_ok().lobby_id(), lobby_id);
+    assert_eq!(scene.servers().await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_refused_with_the_reason_and_blocks_after_three() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "server_count_max": 1 })).await;
+    *scene.starter().refusal.lock().unwrap() = Some(NotStarted::Refused("no such image".to_owned()));
+    let body = json!({ "game_modes": ["arena"] });
+    for _ in 0..3 {
+        let find = scene.game.find(&scene.stack, body.clone());
+        let fails = async {
+            let server = scene.requested().await;
+            assert_eq!(scene.look(&server).await, Next::Nothing);
+            scene.server_as_it_is(&server.server).await
+        };
+        let (refused, failed) = tokio::join!(find, fails);
+        assert_eq!(refused.refusal(), (503, "MATCHMAKER_SERVER_START_FAILED"));
+        assert_eq!(refused.body["metadata"], json!({ "reason": "no such image" }));
+        assert_eq!((failed.stage, failed.used), (Some(LaunchStage::Failed), 0), "its lobby ended");
+        assert_eq!(failed.placement_pool, None, "and counts no more");
+        // The burst of the lobby that ended is over.
+        scene.stack.clock.advance(Duration::from_secs(3));
+    }
+    let blocked = scene.game.find(&scene.stack, body.clone()).await;
+    assert_eq!(blocked.refusal(), (503, "MATCHMAKER_SERVER_START_FAILED"));
+    assert_eq!(blocked.body["metadata"], json!({ "reason": "no such image" }));
+    let wait: u64 = blocked.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((40..=60).contains(&wait), "{wait}");
+
+    scene.stack.clock.advance(Duration::from_secs(61));
+    *scene.starter().refusal.lock().unwrap() = None;
+    scene.find_and_start().await;
+}
+
+#[tokio::test]
+async fn a_process_that_never_registers_fails_at_its_deadline_without_any_request() {
+    let servers = json!({ "build": 7, "start_seconds": 20, "server_count_max": 1 });
+    let scene = Scene::new(Scene::arena(10), servers).await;
+    let find = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] }));
+    let mut find = pin!(find);
+    let server = tokio::select! {
+        biased;
+        server = scene.requested() => server,
+        answer = &mut find => panic!("{}", answer.body),
+    };
+    let Next::Look { after, tries: 0 } = scene.look(&server).await else { panic!("a deadline") };
+    assert!(after <= Duration::from_secs(20) && after > Duration::from_secs(15), "{after:?}");
+    scene.stack.clock.advance(after);
+    assert_eq!(scene.look(&server).await, Next::Nothing);
+    let order = scene.order();
+    assert_eq!(
+        scene.starter().ended.lock().unwrap().last().unwrap().handle,
+        Some(format!("task-{}", order.start_id.as_str()))
+    );
+    let refused = find.await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_SERVER_START_FAILED"));
+    let reason = refused.body["metadata"]["reason"].as_str().unwrap();
+    assert_eq!(reason, "it did not register within 20 seconds");
+    // Late, and given up.
+    assert_eq!(scene.register(&order).await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    assert_eq!(scene.beat(&order).await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    // Its place counts no more.
+    scene.stack.clock.advance(Duration::from_secs(3));
+    scene.find_and_start().await;
+}
+
+#[tokio::test]
+async fn a_server_without_lobbies_ends_after_its_idle_time_and_counts_no_more() {
+    let servers = json!({ "build": 7, "idle_seconds": 30, "server_count_max": 1 });
+    let scene = Scene::new(Scene::arena(10), servers).await;
+    let seat = scene.find_and_start().await;
+    let (order, stack) = (scene.order(), &scene.stack);
+    scene.game.connect(stack, &seat).await.expect_ok();
+    scene.beat(&order).await.expect_ok();
+    scene.game.disconnect(stack, &seat).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(1));
+    let beat = scene.beat(&order).await.expect_ok();
+    assert_eq!(beat.body["lobbies"], json!([]), "the empty one ended");
+    scene.beat(&order).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(20));
+    assert_eq!(scene.beat(&order).await.expect_ok().body["stop"], Value::Null);
+    stack.clock.advance(Duration::from_secs(11));
+    let server = scene.server().await;
+    assert_eq!(scene.beat(&order).await.expect_ok().body["stop"], true);
+    assert_eq!(scene.beat(&order).await.expect_ok().body["stop"], true, "until it is gone");
+    assert_eq!(scene.look(&server).await, Next::Nothing);
+    let gone = scene.server_as_it_is(&server.server).await;
+    assert_eq!((gone.stage, gone.placement_pool), (Some(LaunchStage::Gone), None));
+    assert_eq!(scene.starter().ended.lock().unwrap().len(), 1);
+    assert_eq!(scene.look(&server).await, Next::Nothing);
+    assert_eq!(scene.starter().ended.lock().unwrap().len(), 1, "once");
+    assert_eq!(scene.beat(&order).await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    scene.find_and_start().await;
+    assert_ne!(scene.order().start_id, order.start_id);
+}
+
+#[tokio::test]
+async fn a_server_that_deregisters_counts_no_more_and_a_silent_one_is_retired() {
+    let servers = json!({ "build": 7, "server_count_max": 1 });
+    let scene = Scene::new(Scene::arena(10), servers).await;
+    let seat = scene.find_and_start().await;
+    scene.serve(&scene.order(), "deregister", json!({ "end_lobbies": true })).await.expect_ok();
+    assert_eq!(scene.game.lobby(&scene.stack, &seat.lobby_id()).await.stage, Stage::Ended);
+    scene.stack.clock.advance(Duration::from_secs(3));
+
+    let seat = scene.find_and_start().await;
+    let server = scene.server().await;
+    let Next::Look { after, .. } = scene.look(&server).await else { panic!("a lease") };
+    scene.stack.clock.advance(after);
+    assert_eq!(scene.look(&server).await, Next::Nothing);
+    assert_eq!(scene.server_as_it_is(&server.server).await.stage, Some(LaunchStage::Gone));
+    assert_eq!(scene.game.lobby(&scene.stack, &seat.lobby_id()).await.stage, Stage::Ended);
+    scene.find_and_start().await;
+}
+
+#[tokio::test]
+async fn no_more_servers_are_requested_than_may_be() {
+    let scene =
+        Scene::new(Scene::arena(1), json!({ "build": 7, "capacity": 2, "server_count_max": 2 })).await;
+    let body = json!({ "game_modes": ["arena"] });
+    for _ in 0..2 {
+        scene.find_and_start().await;
+        scene.game.find(&scene.stack, body.clone()).await.expect_ok();
+        scene.stack.clock.advance(Duration::from_secs(3));
+    }
+    let refused = scene.game.find(&scene.stack, body).await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert_eq!(refused.body["metadata"]["servers"], json!({ "full": 2 }));
+    assert_eq!(scene.servers().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_lobby_never_runs_on_another_build_than_that_of_its_version() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7 })).await;
+    let (stack, game) = (&scene.stack, &scene.game);
+    // A server without build is none for it.
+    game.add_server(stack, "by-hand", "fra", 9, shared::base::ambient::Timestamp::NEVER).await;
+    let seat = scene.find_and_start().await;
+    let on = game.lobby(stack, &seat.lobby_id()).await.server.unwrap();
+    assert_eq!(on.server_id.as_str(), scene.order().environment["MUSTER_SERVER_ID"]);
+    // One that was started by hand and names the build is.
+    let port = json!({ "hostname": "hand.example", "port": 1, "protocol": "udp" });
+    let named = json!({ "server_id": "named", "region_id": "fra", "build": 7, "ports": { "game": port } });
+    game.serve(stack, "register", named).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(3));
+    let create = game.play(stack, "lobbies/create", json!({ "game_mode": "arena" })).await.expect_ok();
+    assert_eq!(game.lobby(stack, &create.lobby_id()).await.server.unwrap().server_id.as_str(), "named");
+    assert_eq!(scene.servers().await.len(), 3, "lists show all of them");
+}
+
+#[tokio::test]
+async fn a_token_of_one_server_acts_on_that_server_alone() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7 })).await;
+    let seat = scene.find_and_start().await;
+    let order = scene.order();
+    let token = order.environment["MUSTER_SERVER_TOKEN"].clone();
+    let ask = async |operation: &str, body: Value| {
+        let path = format!("/matchmaker/servers/{operation}");
+        scene.stack.call(Method::POST, &path, Some(&token), body.to_string()).await
+    };
+    let port = json!({ "hostname": "hand.example", "port": 1, "protocol": "udp" });
+    let register = json!({ "server_id": "other", "region_id": "fra", "ports": { "game": port } });
+    scene.game.serve(&scene.stack, "register", register.clone()).await.expect_ok();
+    let not_found = (400, "MATCHMAKER_SERVER_NOT_FOUND");
+    for (operation, body) in [
+        ("register", register),
+        ("register", json!({ "server_id": "new", "region_id": "fra", "ports": { "game": port } })),
+        ("heartbeat", json!({ "server_id": "other" })),
+        ("deregister", json!({ "server_id": "other" })),
+    ] {
+        assert_eq!(ask(operation, body.clone()).await.refusal(), not_found, "{operation} {body}");
+    }
+    // Another start cannot take its record either.
+    let again = json!({ "start_id": "another", "region_id": "fra", "ports": { "default": port } });
+    assert_eq!(scene.serve(&order, "register", again).await.refusal(), not_found);
+    // Nor can it end a lobby of another one.
+    let hand = json!({ "server_id": "named", "region_id": "fra", "build": 7, "ports": { "game": port } });
+    scene.game.serve(&scene.stack, "register", hand).await.expect_ok();
+    scene.stack.clock.advance(Duration::from_secs(3));
+    scene.serve(&order, "heartbeat", json!({})).await.expect_ok();
+    let lobby = |seat: &Answer| json!({ "lobby_id": seat.lobby_id() });
+    let others = scene.game.play(&scene.stack, "lobbies/create", json!({ "game_mode": "arena" })).await;
+    assert_eq!(ask("end-lobby", lobby(&others)).await.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"));
+    ask("end-lobby", lobby(&seat)).await.expect_ok();
+}
+
+#[tokio::test]
+async fn the_order_of_a_start_is_the_same_at_every_try() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": { "b": 1, "a": [2] } })).await;
+    *scene.starter().refusal.lock().unwrap() = Some(NotStarted::NotNow("busy".to_owned()));
+    let find = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] }));
+    let tries = async {
+        let server = scene.requested().await;
+        let next = scene.launching.look(&server.server, 0).await.unwrap();
+        assert_eq!(next, Next::Look { after: Duration::from_secs(1), tries: 1 });
+        let next = scene.launching.look(&server.server, 1).await.unwrap();
+        assert_eq!(next, Next::Look { after: Duration::from_secs(2), tries: 2 });
+        *scene.starter().refusal.lock().unwrap() = None;
+        // As if the note of the first start were lost: two deliveries at once.
+        let looks = tokio::join!(scene.look(&server), scene.look(&server));
+        assert!(matches!(looks, (Next::Look { .. }, Next::Look { .. })), "{looks:?}");
+        let started = scene.starter().started.lock().unwrap().clone();
+        assert!(started.iter().all(|order| *order == started[0]), "{started:?}");
+        scene.register(&started[0]).await.expect_ok();
+    };
+    seated(find, tries).await;
+}
+
+/// A version without the block asks and writes what it did before.
+#[tokio::test]
+async fn a_version_without_servers_requests_none() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("by-hand", Scene::arena(10), 9, 0).await;
+    let refused = game.find(&stack, json!({ "game_modes": ["arena"] })).await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert!(servers_of(stack.store(), &game.created.game, game.namespace_id()).await.unwrap().is_empty());
+}
