@@ -3,7 +3,6 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    path::Path,
     time::Duration,
 };
 
@@ -22,6 +21,7 @@ use crate::{
         rules::Lease,
     },
     error::CommandError,
+    process_group::is_program,
 };
 
 /// The variable with the server token, which is no option: every user of a machine reads the arguments of
@@ -237,15 +237,6 @@ fn default_server_id(ambient: &Ambient) -> String {
     let host: String = host.to_string_lossy().chars().filter(is_kept).take(40).collect();
     let random = ambient.bytes::<4>().map(|byte| format!("{byte:02x}")).concat();
     if host.is_empty() { random } else { format!("{host}-{random}") }
-}
-
-/// Whether it is a file, or one of this name is in a folder of `path`. What starts it fails for each lobby.
-fn is_program(program: &OsStr, path: Option<&OsStr>) -> bool {
-    let program = Path::new(program);
-    if program.components().count() > 1 || program.is_absolute() {
-        return program.is_file();
-    }
-    path.into_iter().flat_map(env::split_paths).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]
