@@ -312,6 +312,8 @@ export interface components {
             lease_expires_at?: components["schemas"]["Time"];
             /** @description Present and true when the game server deregistered: it gets no lobby any more, and is unknown once these have ended. */
             draining?: boolean;
+            /** @description True when Muster had it started and it had no lobbies for its idle time: it is to end. Absent otherwise. */
+            stop?: boolean;
             /** @description Present when there are more lobbies. */
             cursor?: string;
             /** @description The lobbies that the game server runs, oldest first. */

@@ -334,6 +334,8 @@ class HeartbeatResponse(_HeartbeatResponse, total=False):
     # Present and true when the game server deregistered: it gets no lobby any more, and is unknown once these
     # have ended.
     draining: bool
+    # True when Muster had it started and it had no lobbies for its idle time: it is to end. Absent otherwise.
+    stop: bool
     # Present when there are more lobbies.
     cursor: str
 
