@@ -21,6 +21,9 @@ pub enum ExampleError {
     /// The game server cannot listen.
     #[error("the game server cannot listen: {0}")]
     Listen(io::Error),
+    /// Nobody had it started.
+    #[error("Muster starts this, with variables such as MUSTER_START_ID")]
+    NotStarted,
     /// Signals cannot end it.
     #[error("it cannot listen for signals: {0}")]
     Signals(io::Error),

@@ -31,7 +31,7 @@ use crate::{
     setup::{PORT, REGION},
 };
 
-/// Lobbies that the server runs at the same time.
+/// Lobbies that the server runs at the same time, unless Muster says how many.
 const CAPACITY: u32 = 4;
 /// Time between heartbeats. Each writes the lease of every lobby, so that half the time costs twice as much;
 /// players of a new lobby cause one of their own, and wait for none.
@@ -42,6 +42,17 @@ const GREETING_BYTES_MAX: u64 = 4_096;
 /// The longest name of a player that is shown.
 const NAME_CHARS_MAX: usize = 24;
 
+/// What a game server registers that is started by hand: the same `server_id` after restarts, so that a start
+/// ends the lobbies that a crashed process left behind.
+pub fn by_hand(url: &str, token: &str, server_id: &str, heartbeat: Duration) -> ServerOptions {
+    ServerOptions {
+        server_id: Some(server_id.to_owned()),
+        capacity: CAPACITY,
+        heartbeat,
+        ..ServerOptions::new(url, token, REGION, BTreeMap::new())
+    }
+}
+
 /// The game server.
 pub struct GameServer {
     server: Registered,
@@ -51,13 +62,10 @@ pub struct GameServer {
 }
 
 impl GameServer {
-    /// Listens on `port` and registers under the same `server_id` after restarts, so that a start ends the
-    /// lobbies that a crashed process left behind. From then on players may connect.
+    /// Listens on `port` and registers with `options`. From then on players may connect.
     pub async fn start(
-        (url, token): (&str, &str),
-        server_id: &str,
+        options: ServerOptions,
         port: u16,
-        heartbeat: Duration,
         events: Events,
     ) -> Result<(Self, UnboundedReceiver<Event>), ExampleError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(ExampleError::Listen)?;
@@ -68,13 +76,7 @@ impl GameServer {
             ..ServerPort::default()
         };
         let ports = BTreeMap::from([(PORT.to_owned(), port)]);
-        let options = ServerOptions {
-            server_id: Some(server_id.to_owned()),
-            capacity: CAPACITY,
-            heartbeat,
-            ..ServerOptions::new(url, token, REGION, ports)
-        };
-        let (server, happened) = Registered::start(options).await?;
+        let (server, happened) = Registered::start(ServerOptions { ports, ..options }).await?;
         events.note(format!("game server registered, players come to {address}"));
         Ok((Self { server, listener, games: SyncMutex::default(), events }, happened))
     }

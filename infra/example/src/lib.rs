@@ -3,7 +3,7 @@
 //! Read `game_server.rs` before you write a lobby server, `bot.rs` before you write a game client, and
 //! `setup.rs` for the one-time setup of a game. The rest is for the demonstration.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, env, time::Duration};
 
 use muster_client::{Muster, api::ListLobbiesQuery};
 use tokio::{
@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use bot::Bot;
-use game_server::{GameServer, HEARTBEAT};
+use game_server::{GameServer, HEARTBEAT, by_hand};
 use report::{Events, short};
 use setup::Namespace;
 
@@ -96,18 +96,45 @@ pub async fn run(
 pub async fn serve(
     options: &ServerOptions,
     end: impl Future<Output = ()>,
-    mut show: impl FnMut(&Event),
+    show: impl FnMut(&Event),
 ) -> Result<(), ExampleError> {
     let ServerOptions { url, token, server_id, port, heartbeat, limit } = options;
+    serve_as(by_hand(url, token, server_id, *heartbeat), *port, (end, *limit), show).await
+}
+
+/// Runs the game server that Muster had this process started as, and shows each event. It is over when Muster
+/// wants it no more, or at `end` with its lobbies.
+///
+/// # Errors
+/// [`ExampleError`]; even then, the game server tries to deregister.
+pub async fn serve_on_demand(
+    end: impl Future<Output = ()>,
+    show: impl FnMut(&Event),
+) -> Result<(), ExampleError> {
+    let options = muster_client::ServerOptions::on_demand(BTreeMap::new());
+    let options = options.ok_or(ExampleError::NotStarted)?;
+    let port = env::var("MUSTER_PORT").ok().and_then(|port| port.parse().ok()).unwrap_or(0);
+    match serve_as(options, port, (end, Duration::ZERO), show).await {
+        // What asked it to end kills it soon.
+        Err(ExampleError::Unfinished(_)) => Ok(()),
+        ended => ended,
+    }
+}
+
+async fn serve_as(
+    options: muster_client::ServerOptions,
+    port: u16,
+    (end, limit): (impl Future<Output = ()>, Duration),
+    mut show: impl FnMut(&Event),
+) -> Result<(), ExampleError> {
     let (events, mut received) = Events::channel();
     let served = async {
-        let (server, happened) =
-            GameServer::start((url, token), server_id, *port, *heartbeat, events).await?;
+        let (server, happened) = GameServer::start(options, port, events).await?;
         let until_the_end = async {
             end.await;
             Ok(())
         };
-        server.run(happened, until_the_end, *limit).await
+        server.run(happened, until_the_end, limit).await
     };
     let show_all = async {
         while let Some(event) = received.recv().await {
@@ -126,8 +153,8 @@ async fn session(
     let http = muster_client::http_client();
     let namespace = Namespace::make(&http, url).await?;
     events.note(format!("namespace {}", namespace.name_id));
-    let server = (url.as_str(), namespace.server.as_str());
-    let (server, happened) = GameServer::start(server, "example", 0, HEARTBEAT, events.clone()).await?;
+    let server = by_hand(url, &namespace.server, "example", HEARTBEAT);
+    let (server, happened) = GameServer::start(server, 0, events.clone()).await?;
     let muster = Muster::with_http(url, &namespace.public, http);
     let playing = timeout(*limit, play(options, &muster, &events));
     let until_played = async {

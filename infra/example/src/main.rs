@@ -1,6 +1,7 @@
 //! `muster-example`, beside a running `muster-local`.
 
 use std::{
+    env,
     fmt::Display,
     io::{self, Write as _},
     process::ExitCode,
@@ -8,7 +9,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use muster_example::{ExampleError, Options, ServerOptions, run, serve};
+use muster_example::{ExampleError, Options, ServerOptions, run, serve, serve_on_demand};
 
 /// Plays a whole session against the local stack: a game server, its lobbies, and bots that play in them.
 #[derive(Parser)]
@@ -29,7 +30,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs only the game server, in a namespace of your own.
+    /// Runs only the game server, in a namespace of your own, or as Muster has it started.
     ///
     /// Ctrl-C or SIGTERM drains it: it gets no more lobbies, and ends with its last lobby.
     Serve {
@@ -57,6 +58,9 @@ async fn main() -> ExitCode {
     let ended = async {
         // Listens before the output says that the session runs.
         let end = end_request().map_err(ExampleError::Signals)?;
+        if command.is_some() && env::var_os("MUSTER_START_ID").is_some() {
+            return serve_on_demand(end, |event| print(event)).await;
+        }
         if let Some(Command::Serve { token, server_id, port, heartbeat }) = command {
             let heartbeat = Duration::from_secs(heartbeat);
             let options = ServerOptions { url, token, server_id, port, heartbeat, limit };

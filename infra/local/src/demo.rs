@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -22,6 +23,7 @@ use shared::{
         ports::{PortNumbers, PortRange, Ports, Protocol, ServerPort},
         rights::GameRight,
         server::{PlacementPool, Server},
+        starter::StarterSettings,
         token::{CredentialKind, DevelopmentHost},
         version::VersionConfig,
     },
@@ -36,6 +38,13 @@ const NAMESPACES: [(&str, &str); 2] = [("prod", "Production"), ("staging", "Stag
 const LOBBIES_PER_SERVER: u32 = 2_000;
 /// Lobbies of each namespace: the sum of its servers' places.
 const LOBBY_COUNT_MAX: u32 = 4_000;
+/// The argument by which this program becomes the demo's game server.
+pub const GAME_SERVER: &str = "example-server";
+/// What a player of the demo waits for: a process of this machine.
+const START_SECONDS: u32 = 15;
+/// Lobbies of each process of the demo, and how long it stays without them.
+const LOBBIES_PER_PROCESS: u32 = 20;
+const IDLE_SECONDS: u32 = 30;
 /// Off: the demo's players all come from one address.
 const MAX_PLAYERS_PER_CLIENT: u32 = u32::MAX;
 
@@ -92,7 +101,8 @@ fn incomplete(problem: impl ToString) -> DemoError {
 }
 
 impl Demo {
-    /// Creates the demo game, or uses the one in the data folder, and issues its tokens.
+    /// Creates the demo game, or uses the one in the data folder, and issues its tokens. Its game servers are
+    /// processes of `program` on demand, or records without a process when there is none.
     ///
     /// # Errors
     /// [`DemoError`].
@@ -101,10 +111,11 @@ impl Demo {
         keys: &Arc<TokenKeys>,
         ambient: &Ambient,
         base_url: String,
+        program: Option<&Path>,
     ) -> Result<Self, DemoError> {
         let game = match store.game_by_name(NAME_ID).await? {
             Some(game) => game,
-            None => make(store, ambient).await?,
+            None => make(store, ambient, program.is_some()).await?,
         };
         let namespaces = store.namespaces(&game.game_id).await?;
         let named = |name_id: &str| {
@@ -114,7 +125,12 @@ impl Demo {
         let [(main_name, _), (other_name, _)] = NAMESPACES;
         let (main, other) = (named(main_name)?, named(other_name)?);
         for namespace in [main, other] {
-            add_servers(store, ambient, &game, namespace).await?;
+            if !is_served(store, &game, namespace).await? {
+                add_servers(store, ambient, &game, namespace).await?;
+            }
+        }
+        if let Some(program) = program {
+            set_starters(store, &game, program).await?;
         }
         Self::of(store, keys, ambient, base_url, (game, [main, other])).await
     }
@@ -210,7 +226,7 @@ impl CurrentDemo {
     }
 }
 
-async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
+async fn make(store: &Store, ambient: &Ambient, on_demand: bool) -> Result<Game, DemoError> {
     let region = |display_name: &str, latitude, longitude| Region {
         display_name: display_name.to_owned(),
         provider_display_name: "Demo".to_owned(),
@@ -231,7 +247,7 @@ async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
             display_name: "Demo".to_owned(),
             regions,
             version_name: "1.0".to_owned(),
-            config: config()?,
+            config: config(on_demand)?,
             namespaces: NAMESPACES
                 .into_iter()
                 .map(|(name_id, display_name)| NewNamespace {
@@ -244,13 +260,17 @@ async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
         },
     )
     .await?;
-    add_version(store, ambient, &created.game.game_id, "1.1".to_owned(), config()?).await?;
+    add_version(store, ambient, &created.game.game_id, "1.1".to_owned(), config(on_demand)?).await?;
     Ok(created.game)
 }
 
-fn config() -> Result<VersionConfig, DemoError> {
+fn config(on_demand: bool) -> Result<VersionConfig, DemoError> {
     let regions = json!(["fra", "nyc"]);
-    let config = json!({
+    let servers = json!({
+        "build": GAME_SERVER, "capacity": LOBBIES_PER_PROCESS,
+        "start_seconds": START_SECONDS, "idle_seconds": IDLE_SECONDS,
+    });
+    let mut config = json!({
         "game_modes": {
             "duel": { "regions": regions, "max_players": 2 },
             "arena": {
@@ -260,7 +280,27 @@ fn config() -> Result<VersionConfig, DemoError> {
             "solo": { "regions": regions, "max_players": 1 },
         }
     });
+    if let (true, Some(fields)) = (on_demand, config.as_object_mut()) {
+        fields.insert("servers".to_owned(), servers);
+    }
     serde_json::from_value(config).map_err(incomplete)
+}
+
+/// Whether the namespace's version has its game servers started.
+async fn is_served(store: &Store, game: &Game, namespace: &Namespace) -> Result<bool, DemoError> {
+    let version = store.version(&game.game_id, &namespace.version_id).await?;
+    Ok(version.is_some_and(|version| version.config.servers.is_some()))
+}
+
+/// Has `program`, which may be another one than at the last start, run the game servers of each region.
+async fn set_starters(store: &Store, game: &Game, program: &Path) -> Result<(), DemoError> {
+    let program = program.to_str().ok_or_else(|| incomplete("the name of this program is not UTF-8"))?;
+    for region_id in game.regions.keys() {
+        let command = vec![program.to_owned(), GAME_SERVER.to_owned()];
+        let starter = StarterSettings::Process { command };
+        let _is_there = store.set_starter(&game.game_id, region_id, starter).await?;
+    }
+    Ok(())
 }
 
 /// Adds the fixed server of each region, unless it is there.

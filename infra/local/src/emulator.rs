@@ -25,6 +25,7 @@ use self::{
     error::EmulatorError,
     in_process::InProcess,
     link::{Broken, Call, Carried, Link},
+    notices::Notices,
     port::Port,
 };
 use crate::{private, signing_key, template::Table};
@@ -33,6 +34,7 @@ pub mod error;
 pub mod in_process;
 mod limits;
 pub mod link;
+pub mod notices;
 pub(crate) mod port;
 mod schema;
 #[cfg(test)]
@@ -65,6 +67,8 @@ pub struct Emulator {
     pub url: String,
     /// The link to it without a socket; broken once the emulator has stopped.
     pub link: Arc<dyn Link>,
+    /// What its writes have to do with game servers on demand; nothing when it runs elsewhere.
+    pub notices: Notices,
     /// Its thread; `None` when it runs elsewhere.
     running: Option<Running>,
 }
@@ -118,9 +122,11 @@ impl Emulator {
         let address = listener.local_addr().map_err(EmulatorError::Start)?;
         let runtime =
             runtime::Builder::new_current_thread().enable_all().build().map_err(EmulatorError::Start)?;
-        let in_process = Arc::new(InProcess::from(database.clone()).without_retries());
+        let notices = Notices::default();
+        let noted = InProcess::from(database).noting(notices.clone());
+        let in_process = Arc::new(noted.clone().without_retries());
         let direct = Direct { runtime: runtime.handle().clone(), database: Arc::downgrade(&in_process) };
-        let port = Port::new(InProcess::from(database), address, name);
+        let port = Port::new(noted, address, name);
         let endpoint = format!("http://{}@{address}", port.key());
         let (stop, stop_requested) = oneshot::channel();
         let (report, stopped) = oneshot::channel();
@@ -138,6 +144,7 @@ impl Emulator {
             endpoint,
             url: format!("http://{address}"),
             link: Arc::new(direct.clone()),
+            notices,
             running: Some(Running { direct, stop, stopped }),
         })
     }
@@ -145,7 +152,7 @@ impl Emulator {
     /// A database outside of this process, which already runs and has the tables.
     #[must_use]
     pub fn elsewhere(endpoint: String, link: Arc<dyn Link>) -> Self {
-        Self { url: endpoint.clone(), endpoint, link, running: None }
+        Self { url: endpoint.clone(), endpoint, link, notices: Notices::default(), running: None }
     }
 
     /// [`Self::endpoint`] for programs that know this machine as `host`.

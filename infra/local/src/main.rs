@@ -1,6 +1,9 @@
 //! `muster-local`: the whole service on your machine.
 
 use std::{
+    env,
+    ffi::OsString,
+    fmt::Display,
     io::{self, Write as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
@@ -10,8 +13,14 @@ use std::{
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
+#[cfg(unix)]
+use muster::process_group::become_command;
+use muster_example::{Event, serve_on_demand};
+#[cfg(unix)]
+use muster_local::processes::CHILD;
 use muster_local::{
     addresses::{parse_host, parse_public_url},
+    demo::GAME_SERVER,
     emulator::Storage,
     faults::parse_seed,
     requests::REQUESTS,
@@ -93,12 +102,33 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/store")]
         environment: PathBuf,
     },
+    /// Runs the demo game's server, as the stack starts it.
+    #[command(name = GAME_SERVER, hide = true)]
+    GameServer,
+    /// Becomes the command, and ends with the stack that started it.
+    #[cfg(unix)]
+    #[command(name = CHILD, hide = true)]
+    Child {
+        /// The stack's process.
+        stack: i32,
+        /// The command.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    #[cfg(unix)]
+    if let Some(Command::Child { stack, command }) = &arguments.command {
+        let Err(problem) = become_command(*stack, command);
+        return problem.map_or(ExitCode::SUCCESS, |problem| failed(&problem));
+    }
     begin_log(&arguments);
+    if let Some(Command::GameServer) = arguments.command {
+        return serve_example().await;
+    }
     let says = |text: String| {
         if !arguments.quiet {
             // The stack continues to run when its output has no reader.
@@ -127,6 +157,7 @@ async fn main() -> ExitCode {
             outside: Environment::of_process().outside()?,
             game: arguments.config,
             faults: arguments.faults,
+            own_program: if cfg!(unix) { env::current_exe().ok() } else { None },
         };
         let mut stack = Stack::start(options).await?;
         stack.sweep_every(SWEEP);
@@ -138,10 +169,24 @@ async fn main() -> ExitCode {
     };
     match result.await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _no_reader = writeln!(io::stderr(), "muster-local: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &impl Display) -> ExitCode {
+    let _no_reader = writeln!(io::stderr(), "muster-local: {error}");
+    ExitCode::FAILURE
+}
+
+/// Runs the demo game's server by its environment, until its stack wants it no more.
+async fn serve_example() -> ExitCode {
+    let end = EndRequest::listen();
+    let print = |event: &Event| {
+        let _no_reader = writeln!(io::stdout(), "{event}");
+    };
+    match serve_on_demand(end.received(), print).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
     }
 }
 

@@ -16,6 +16,8 @@ use shared::{
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 
+#[cfg(unix)]
+use crate::launcher::Launcher;
 use crate::{
     addresses::{ListenError, listen},
     console::Shown,
@@ -58,6 +60,9 @@ pub struct Options {
     pub game: Option<PathBuf>,
     /// The seed of faults between clients and the gateway, if there are to be any.
     pub faults: Option<u32>,
+    /// This program, where it becomes a game server or a command by its first argument: the stack then starts
+    /// game servers on demand. Without it, those of the demo game are records.
+    pub own_program: Option<PathBuf>,
 }
 
 /// A running stack.
@@ -80,6 +85,8 @@ pub struct Stack {
     faults: Arc<Faults>,
     stop: oneshot::Sender<()>,
     gateway: JoinHandle<()>,
+    #[cfg(unix)]
+    launcher: Option<Launcher>,
 }
 
 /// Why a stack does not run.
@@ -160,7 +167,8 @@ impl Stack {
     }
 
     async fn start_with(database: Option<Emulator>, options: Options) -> Result<Self, StackError> {
-        let Options { host, port, public_url, storage, ambient, outside, game, faults } = options;
+        let Options { host, port, public_url, storage, ambient, outside, game, faults, own_program } =
+            options;
         let game = game.map(FollowedFile::read).transpose()?;
         let template = Template::parse(TEMPLATE)?;
         // The port first, so that a second stack fails before it changes anything.
@@ -180,7 +188,10 @@ impl Stack {
         let keys = Arc::new(TokenKeys::new(&key, None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
         let (demo, game) = match game {
-            None => (Demo::prepare(&store, &keys, &ambient, base_url).await?, None),
+            None => {
+                let program = own_program.as_deref();
+                (Demo::prepare(&store, &keys, &ambient, base_url, program).await?, None)
+            }
             Some((file, game)) => (of_own_game(game, &store, &keys, &ambient, base_url).await?, Some(file)),
         };
         let current = Arc::new(CurrentDemo::new(demo.clone()));
@@ -202,6 +213,15 @@ impl Stack {
         let gateway = tokio::spawn(gateway.serve(listening, async move {
             let _stopped_or_dropped = stopped.await;
         }));
+        #[cfg(unix)]
+        let launcher = match emulator.notices.receive().filter(|_| own_program.is_some()) {
+            Some(notices) => {
+                let keys = TokenKeys::new(&key, None)?;
+                let started = Launcher::start(&store, keys, &ambient, url.clone(), notices).await;
+                Some(started.map_err(DemoError::Store)?)
+            }
+            None => None,
+        };
         Ok(Self {
             demo,
             url,
@@ -217,6 +237,8 @@ impl Stack {
             faults,
             stop,
             gateway,
+            #[cfg(unix)]
+            launcher,
         })
     }
 
@@ -287,11 +309,16 @@ impl Stack {
         &self.functions
     }
 
-    /// Stops the stack after it has answered the requests under way and written the data to disk.
+    /// Stops the stack after it has ended the game servers that it had started, answered the requests under way and written the data to disk.
     ///
     /// # Errors
     /// [`StackError::Emulator`] when the database had stopped before.
     pub async fn stop(self) -> Result<(), StackError> {
+        // Game servers deregister while they can.
+        #[cfg(unix)]
+        if let Some(launcher) = self.launcher {
+            launcher.stop().await;
+        }
         let _gateway_gone = self.stop.send(());
         let _gateway_panicked = self.gateway.await;
         Ok(self.emulator.shutdown().await?)

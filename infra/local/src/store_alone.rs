@@ -66,7 +66,7 @@ impl StoreAlone {
         let key = BASE64.encode(signing_key::fresh(&ambient));
         let keys = Arc::new(TokenKeys::new(key.as_bytes(), None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
-        let demo = Demo::prepare(&store, &keys, &ambient, SAM_LOCAL_URL.to_owned()).await?;
+        let demo = Demo::prepare(&store, &keys, &ambient, SAM_LOCAL_URL.to_owned(), None).await?;
 
         let from_containers = emulator.endpoint_at(&container_host);
         let parameters = json!({

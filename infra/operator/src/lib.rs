@@ -31,6 +31,8 @@ mod mistakes;
 mod namespace;
 mod operator;
 mod own_game;
+#[cfg(unix)]
+pub mod process_group;
 mod reach;
 #[cfg(feature = "aws")]
 mod refusals;

@@ -154,6 +154,39 @@ impl<S: Starter + Sync> Launching<S> {
         }
     }
 
+    /// Does what is due for a server whose process has ended by itself, for this reason in few words and
+    /// without secrets: nobody has to wait for its deadline or its lease.
+    ///
+    /// # Errors
+    /// As [`Launching::look`].
+    pub async fn process_ended(
+        &self,
+        key: &ServerKey,
+        start_id: &StartId,
+        reason: &str,
+    ) -> Result<Next, Error> {
+        let Some(server) = self.store.server(key).await? else { return Ok(Next::Nothing) };
+        if server.start_id.as_ref() != Some(start_id) {
+            return Ok(Next::Nothing);
+        }
+        match (&server.launch, server.stage) {
+            (Some(_), Some(LaunchStage::Requested)) => self.fail(&server, reason).await,
+            (Some(launch), Some(LaunchStage::Running)) => {
+                // Its lease is over already: the process that it was of is.
+                let now = self.ambient.now().max(server.lease_until);
+                match self.store.retire_launched(&server, now).await? {
+                    Ok(retired) => {
+                        tracing::warn!(server.id = %server.server.server_id, reason, "a game server ended by itself");
+                        self.end(&retired, launch, 0).await
+                    }
+                    // Its last heartbeat is still executed.
+                    Err(_) => Err(Error::Contention),
+                }
+            }
+            _ => self.look(key, 0).await,
+        }
+    }
+
     async fn start(&self, server: &Server, launch: &Launch, tries: u32) -> Result<Next, Error> {
         let Some(order) = self.order(server, launch).await? else {
             return self.fail(server, "its version was deleted").await;

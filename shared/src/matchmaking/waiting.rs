@@ -15,8 +15,9 @@ use crate::{
 
 /// Pauses before looks: some twenty reads in all.
 const POLL_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(200)).up_to(Duration::from_millis(1_600));
-/// The same for a game server that is started, which may take as short as a process or as long as a machine.
-const LAUNCH_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100)).up_to(Duration::from_millis(800));
+/// The same for a game server that is started. The first looks come soon: a process on the same machine
+/// registers within a tenth of a second, however long earlier ones took elsewhere.
+const LAUNCH_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(50)).up_to(Duration::from_millis(800));
 /// How long a request waits for a server that is started; a later one is left to the repetition.
 const LAUNCH_AWAITED: Duration = Duration::from_secs(8);
 /// The longest time after which a client is to repeat the request.

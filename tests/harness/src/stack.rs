@@ -107,8 +107,17 @@ impl TestStack {
         // Silent, unless MUSTER_LOG sets more.
         log::log_text(log::Targets::new());
         let host = Ipv4Addr::LOCALHOST.into();
-        let options =
-            Options { host, port: 0, public_url: None, storage, ambient, outside, game: None, faults: None };
+        let options = Options {
+            host,
+            port: 0,
+            public_url: None,
+            storage,
+            ambient,
+            outside,
+            game: None,
+            faults: None,
+            own_program: None,
+        };
         let other = if options.storage == Storage::Memory { second_opinion::fresh().await } else { None };
         let stack = match other {
             Some(database) => Stack::start_on(database, options).await,

@@ -614,6 +614,10 @@ namespace Muster.Api
         /// unknown once these have ended.</summary>
         public bool? Draining { get; set; }
 
+        /// <summary>True when Muster had it started and it had no lobbies for its idle time: it is to end.
+        /// Absent otherwise.</summary>
+        public bool? Stop { get; set; }
+
         /// <summary>Present when there are more lobbies.</summary>
         public string Cursor { get; set; }
 
@@ -624,6 +628,7 @@ namespace Muster.Api
         {
             LeaseExpiresAt = Json.Field(json, "lease_expires_at", Json.Text),
             Draining = Json.Value(json, "draining", Json.Flag),
+            Stop = Json.Value(json, "stop", Json.Flag),
             Cursor = Json.Field(json, "cursor", Json.Text),
             Lobbies = Json.Field(json, "lobbies", Json.List(Json.Object(ServerLobby.Of))),
         };

@@ -231,6 +231,11 @@ namespace Muster.Server
                 }
                 // The operator may have deregistered it, too.
                 isStopping |= page.Draining ?? false;
+                if (page.Stop ?? false)
+                {
+                    Finish();
+                    return;
+                }
                 cursor = page.Cursor;
             }
             while (cursor != null);

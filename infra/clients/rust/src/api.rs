@@ -365,6 +365,9 @@ pub struct HeartbeatResponse {
     /// Whether it deregistered, and gets no lobby any more.
     #[serde(default)]
     pub draining: bool,
+    /// Whether Muster had it started, and wants it no more: it is to end.
+    #[serde(default)]
+    pub stop: bool,
     /// Where there is another page: what its request repeats.
     pub cursor: Option<String>,
     /// The lobbies, the oldest first.

@@ -31,6 +31,9 @@ pub use lobby::{Lobby, Player};
 mod lobby;
 
 const LEASE_LEAST: Duration = Duration::from_secs(30);
+const HEARTBEATS_PER_LEASE: u32 = 3;
+/// Leases without an accepted heartbeat after which a server on demand stops: its lobbies are gone by then.
+const LEASES_WITHOUT_HEARTBEAT: u32 = 3;
 /// How long the list of a heartbeat may lag behind the creation of a lobby.
 const LAG: Duration = Duration::from_secs(2);
 /// Pauses between looks for a lobby whose player arrives before it is listed.
@@ -66,6 +69,9 @@ pub struct ServerOptions {
     pub heartbeat: Duration,
     /// Whether lobbies are ready at once; by default. Without it, `heartbeat` has to be short.
     pub auto_ready: bool,
+    /// Whether Muster had this process started, with `server_id` and `start_id`: it stops when Muster wants
+    /// it no more, knows it no more, or accepts no heartbeat for three leases.
+    pub is_on_demand: bool,
 }
 
 impl ServerOptions {
@@ -84,7 +90,27 @@ impl ServerOptions {
             keep: Duration::from_secs(120),
             heartbeat: Duration::from_secs(30),
             auto_ready: true,
+            is_on_demand: false,
         }
+    }
+
+    /// The server that Muster had this process started as, by its environment; `None` unless it did. Players
+    /// connect to `ports`.
+    #[must_use]
+    pub fn on_demand(ports: BTreeMap<String, ServerPort>) -> Option<Self> {
+        let variable = |name: &str| std::env::var(format!("MUSTER_{name}")).ok();
+        let [url, token, region] = ["API_URL", "SERVER_TOKEN", "REGION_ID"].map(variable);
+        let (server_id, start_id) = (Some(variable("SERVER_ID")?), Some(variable("START_ID")?));
+        let lease =
+            variable("LEASE_SECONDS").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+        Some(Self {
+            capacity: variable("CAPACITY").and_then(|count| count.parse().ok()).unwrap_or(1),
+            server_id,
+            start_id,
+            heartbeat: lease.unwrap_or(LEASE_LEAST) / HEARTBEATS_PER_LEASE,
+            is_on_demand: true,
+            ..Self::new(&url?, &token?, &region?, ports)
+        })
     }
 }
 
@@ -95,7 +121,8 @@ pub enum Event {
     Lobby(Lobby),
     /// A lobby that has ended.
     Ended(Lobby),
-    /// The server is deregistered and has no lobby any more.
+    /// The server is deregistered and has no lobby any more, or Muster had it started and wants it no more:
+    /// the process is to end.
     Stopped,
     /// A later start of the server has registered, so this process is to end.
     Replaced(Error),
@@ -119,6 +146,8 @@ struct Inner {
     events: mpsc::UnboundedSender<Event>,
     /// When the last heartbeat began. Locked during one, so that no response undoes a later one.
     beat_at: tokio::sync::Mutex<Option<Instant>>,
+    /// When the last accepted heartbeat began.
+    accepted_at: Mutex<Instant>,
     /// Whether an earlier process of the same start had these lobbies, whose connections are gone.
     is_returning: AtomicBool,
     is_stopping: AtomicBool,
@@ -145,7 +174,7 @@ impl GameServer {
         options: ServerOptions,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Event>), Error> {
         let (events, received) = mpsc::unbounded_channel();
-        let is_returning = AtomicBool::new(options.start_id.is_some());
+        let is_returning = AtomicBool::new(options.start_id.is_some() && !options.is_on_demand);
         let start_id = options.start_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         let server = Self {
             inner: Arc::new(Inner {
@@ -156,6 +185,7 @@ impl GameServer {
                 lobbies: Mutex::default(),
                 events,
                 beat_at: tokio::sync::Mutex::default(),
+                accepted_at: Mutex::new(Instant::now()),
                 is_returning,
                 is_stopping: AtomicBool::new(false),
                 over: CancellationToken::new(),
@@ -258,7 +288,16 @@ impl GameServer {
     async fn beat_and_report(&self) {
         if let Err(error) = self.beat().await {
             self.tell(Event::Failed(error));
+            let Inner { options, accepted_at, .. } = &*self.inner;
+            if options.is_on_demand && lock(accepted_at).elapsed() >= self.lease() * LEASES_WITHOUT_HEARTBEAT
+            {
+                self.finish();
+            }
         }
+    }
+
+    fn lease(&self) -> Duration {
+        LEASE_LEAST.max(self.inner.options.heartbeat * HEARTBEATS_PER_LEASE)
     }
 
     /// Sends a heartbeat in the background.
@@ -268,17 +307,8 @@ impl GameServer {
     }
 
     async fn register(&self, deadline: Duration) -> Result<(), Error> {
-        let ServerOptions {
-            token,
-            region,
-            ports,
-            capacity,
-            game_modes,
-            server_id,
-            heartbeat,
-            auto_ready,
-            ..
-        } = &self.inner.options;
+        let ServerOptions { token, region, ports, capacity, game_modes, server_id, auto_ready, .. } =
+            &self.inner.options;
         let body = RegisterServerRequest {
             server_id: server_id.clone(),
             start_id: self.inner.start_id.clone(),
@@ -286,7 +316,7 @@ impl GameServer {
             game_modes: game_modes.clone(),
             capacity: *capacity,
             ports: ports.clone(),
-            lease_seconds: LEASE_LEAST.max(*heartbeat * 3).as_secs(),
+            lease_seconds: self.lease().as_secs(),
             auto_ready: *auto_ready,
         };
         let registered: RegisterServerResponse =
@@ -315,11 +345,16 @@ impl GameServer {
             }
             // The operator may have deregistered it, too.
             self.inner.is_stopping.fetch_or(page.draining, Ordering::Relaxed);
+            if page.stop {
+                self.finish();
+                return Ok(());
+            }
             cursor = page.cursor;
             if cursor.is_none() {
                 break;
             }
         }
+        *lock(&self.inner.accepted_at) = began;
         self.inner.is_returning.store(false, Ordering::Relaxed);
         for lobby in self.lobbies() {
             // A young one with players may only be missing. Without players nothing is lost by a mistake.
@@ -331,9 +366,9 @@ impl GameServer {
         Ok(())
     }
 
-    /// Whom the service does not know has drained, or registers again. Either way its lobbies are gone.
+    /// Whom the service does not know has drained, was given up, or registers again. Either way its lobbies are gone.
     async fn forgotten(&self) -> Result<HeartbeatResponse, Error> {
-        if self.inner.is_stopping.load(Ordering::Relaxed) {
+        if self.inner.is_stopping.load(Ordering::Relaxed) || self.inner.options.is_on_demand {
             self.finish();
         } else {
             match self.register(self.inner.options.heartbeat).await {

@@ -7,7 +7,7 @@ use std::fmt;
 use dynoxide::{Database, DynoxideError, actions::transact_write_items::TransactWriteItemsRequest};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{error::EmulatorError, limits::Limited, schema};
+use super::{error::EmulatorError, limits::Limited, notices::Notices, schema};
 use crate::template::Table;
 
 /// A database; clones are handles to the same one.
@@ -16,6 +16,7 @@ pub struct InProcess {
     database: Database,
     /// Whether it remembers transactions' tokens, to recognise retries.
     remembers_tokens: bool,
+    notices: Notices,
 }
 
 /// A response in DynamoDB's wire format.
@@ -49,6 +50,12 @@ impl InProcess {
         Self { remembers_tokens: false, ..self }
     }
 
+    /// The database whose writes are noted in `notices`.
+    #[must_use]
+    pub(super) fn noting(self, notices: Notices) -> Self {
+        Self { notices, ..self }
+    }
+
     /// Runs `operation` (its name after the dot in `x-amz-target`) with the JSON `body`.
     #[must_use]
     pub fn answer(&self, operation: &str, body: &[u8]) -> WireAnswer {
@@ -76,7 +83,12 @@ impl InProcess {
             ))),
         };
         match answered {
-            Ok(body) => WireAnswer { status: 200, body },
+            Ok(answer) => {
+                if matches!(operation, "PutItem" | "UpdateItem" | "TransactWriteItems") {
+                    self.notices.note(body);
+                }
+                WireAnswer { status: 200, body: answer }
+            }
             Err(error) => WireAnswer { status: error.status_code(), body: error.to_json() },
         }
     }
@@ -95,7 +107,7 @@ impl InProcess {
 
 impl From<Database> for InProcess {
     fn from(database: Database) -> Self {
-        Self { database, remembers_tokens: true }
+        Self { database, remembers_tokens: true, notices: Notices::default() }
     }
 }
 

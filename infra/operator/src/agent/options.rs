@@ -3,7 +3,6 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    path::Path,
     time::Duration,
 };
 
@@ -22,6 +21,7 @@ use crate::{
         rules::Lease,
     },
     error::CommandError,
+    process_group::is_program,
 };
 
 /// The variable with the server token, which is no option: every user of a machine reads the arguments of
@@ -42,9 +42,13 @@ pub(crate) struct Options {
     #[arg(long, env = "MUSTER_HOSTNAME", required_unless_present = "start_id")]
     hostname: Option<String>,
     /// A port that players connect to, with the protocol http, https, tcp, tcp_tls or udp. May be repeated.
-    /// Each lobby gets one number of the range; with --shared the process gets all.
+    /// Each lobby gets one number of the range; with --shared the process gets all. LABEL/PROTOCOL has the
+    /// number of MUSTER_PORT, as the local stack gives one to each server that it starts.
     #[arg(long = "port", value_name = "LABEL=FIRST-LAST/PROTOCOL", required = true)]
     ports: Vec<Port>,
+    /// The number of a port without one.
+    #[arg(long, value_name = "NUMBER", env = "MUSTER_PORT", hide = true, value_parser = value_parser!(u16).range(1..))]
+    given_port: Option<u16>,
     /// Lobbies that run at once.
     #[arg(
         long,
@@ -118,6 +122,8 @@ pub(super) struct Settings {
     pub stop: Duration,
     pub is_shared: bool,
     pub auto_ready: bool,
+    /// Whether Muster had it started.
+    pub is_on_demand: bool,
     pub command: Vec<OsString>,
     hostname: Option<String>,
     ports: Vec<Port>,
@@ -149,6 +155,9 @@ impl Settings {
         ambient: &Ambient,
     ) -> Result<Self, String> {
         let Options { api_url, hostname, ports, capacity, command, .. } = options;
+        let ports: Result<Vec<Port>, String> =
+            ports.into_iter().map(|given| given.or_number(options.given_port)).collect();
+        let ports = ports?;
         let is_address = matches!(api_url.scheme_str(), Some("http" | "https")) && api_url.query().is_none();
         if !is_address {
             return Err("--api-url: must be an address such as https://api.example".to_owned());
@@ -183,6 +192,7 @@ impl Settings {
             stop: Duration::from_secs(options.stop_seconds.into()),
             is_shared: options.shared,
             auto_ready: options.auto_ready,
+            is_on_demand: options.start_id.is_some(),
             server_id: match options.server_id {
                 Some(server_id) => server_id.as_str().to_owned(),
                 None => default_server_id(ambient),
@@ -237,15 +247,6 @@ fn default_server_id(ambient: &Ambient) -> String {
     let host: String = host.to_string_lossy().chars().filter(is_kept).take(40).collect();
     let random = ambient.bytes::<4>().map(|byte| format!("{byte:02x}")).concat();
     if host.is_empty() { random } else { format!("{host}-{random}") }
-}
-
-/// Whether it is a file, or one of this name is in a folder of `path`. What starts it fails for each lobby.
-fn is_program(program: &OsStr, path: Option<&OsStr>) -> bool {
-    let program = Path::new(program);
-    if program.components().count() > 1 || program.is_absolute() {
-        return program.is_file();
-    }
-    path.into_iter().flat_map(env::split_paths).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@ use shared::{
     wire::ports::{PortRangeSpec, PortSpec},
 };
 
-/// A port of the server, as `LABEL=NUMBER/PROTOCOL` or `LABEL=FIRST-LAST/PROTOCOL`.
+/// A port of the server, as `LABEL=NUMBER/PROTOCOL` or `LABEL=FIRST-LAST/PROTOCOL`; as `LABEL/PROTOCOL` it has
+/// no number yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Port {
     pub label: String,
+    has_number: bool,
     min: u16,
     max: u16,
     protocol: Protocol,
@@ -25,18 +27,39 @@ impl FromStr for Port {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let form = || "must be LABEL=FIRST-LAST/PROTOCOL, such as default=7777-7784/udp".to_owned();
-        let (label, rest) = text.split_once('=').ok_or_else(form)?;
-        let (numbers, protocol) = rest.split_once('/').ok_or_else(form)?;
-        let (min, max) = numbers.split_once('-').unwrap_or((numbers, numbers));
-        let number = |text: &str| text.parse().map_err(|_| form());
-        let (min, max) = (number(min)?, number(max)?);
+        let (port, protocol) = text.rsplit_once('/').ok_or_else(form)?;
+        let (label, numbers) =
+            port.split_once('=').map_or((port, None), |(label, numbers)| (label, Some(numbers)));
+        let numbers = numbers.map(|numbers| numbers.split_once('-').unwrap_or((numbers, numbers)));
+        let number = |text: &str| text.parse::<u16>().map_err(|_| form());
+        let (min, max) = match numbers {
+            Some((min, max)) => (number(min)?, number(max)?),
+            None => (0, 0),
+        };
         let protocol =
             Protocol::try_from(protocol.to_owned()).map_err(|allowed| format!("the protocol {allowed}"))?;
-        Ok(Self { label: label.to_owned(), min, max, protocol })
+        Ok(Self { label: label.to_owned(), has_number: numbers.is_some(), min, max, protocol })
     }
 }
 
 impl Port {
+    /// It with `number`, unless it has some.
+    ///
+    /// # Errors
+    /// When it has none and there is none.
+    pub fn or_number(self, number: Option<u16>) -> Result<Self, String> {
+        match (self.has_number, number) {
+            (true, _) => Ok(self),
+            (false, Some(number)) => Ok(Self { has_number: true, min: number, max: number, ..self }),
+            (false, None) => {
+                let label = self.label;
+                Err(format!(
+                    "--port {label}: needs a number, as {label}=7777/udp, because MUSTER_PORT has none"
+                ))
+            }
+        }
+    }
+
     /// How many numbers it has.
     pub fn count(&self) -> u32 {
         (u32::from(self.max) + 1).saturating_sub(self.min.into())
@@ -115,6 +138,10 @@ mod tests {
             range.to_json(Some("game.example")),
             json!({ "hostname": "game.example", "port_range": { "min": 7777, "max": 7779 }, "protocol": "udp" })
         );
+        let open = port("default/udp");
+        assert_eq!(open.clone().or_number(Some(7777)), Ok(port("default=7777/udp")));
+        assert!(open.or_number(None).unwrap_err().contains("MUSTER_PORT"));
+        assert_eq!(port("default=1/udp").or_number(Some(7777)), Ok(port("default=1/udp")));
         let admin = port("admin-web=80/http");
         assert_eq!(admin.to_json(None), json!({ "port": 80, "protocol": "http" }));
         assert_eq!(admin.variable(), ("MUSTER_PORT_ADMIN_WEB".to_owned(), "80".to_owned()));

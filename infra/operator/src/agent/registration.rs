@@ -53,6 +53,9 @@ pub(super) struct Registration {
 struct Heartbeat {
     #[serde(default)]
     draining: bool,
+    /// Muster had it started, and wants it no more.
+    #[serde(default)]
+    stop: bool,
     cursor: Option<String>,
     lobbies: Vec<Listed>,
 }
@@ -128,6 +131,10 @@ impl Registration {
                 Ok(heartbeat) => {
                     accepted = Instant::now();
                     progress.failures = 0;
+                    if heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.stop) {
+                        say(&format!("{} has been without lobbies, and ends", self.slot.server_id));
+                        return Ok(());
+                    }
                     if self.accept(call, heartbeat, began, &mut progress, (stages, processes)) {
                         self.rest(stages, progress.is_leaving).await;
                     }
@@ -135,7 +142,8 @@ impl Registration {
                 Err(refusal) => {
                     let pause = self.service.pause(progress.failures, &refusal);
                     progress.failures += 1;
-                    match after(call, progress.is_leaving, refusal.status, &refusal.code) {
+                    let is_final = progress.is_leaving || self.settings.is_on_demand;
+                    match after(call, is_final, refusal.status, &refusal.code) {
                         Then::Gone => return Ok(()),
                         Then::Exit => return Err(refused(&refusal)),
                         Then::Register => progress.is_registered = false,
@@ -219,12 +227,13 @@ impl Registration {
                 Ok(None)
             }
             Call::Heartbeat => {
-                let mut whole = Heartbeat { draining: false, cursor: None, lobbies: Vec::new() };
+                let mut whole = Heartbeat { draining: false, stop: false, cursor: None, lobbies: Vec::new() };
                 loop {
                     let message =
                         self.message("/matchmaker/servers/heartbeat", json!({ "cursor": whole.cursor }));
                     let page: Heartbeat = read(&self.service.attempt(&message, limit).await?)?;
                     whole.draining |= page.draining;
+                    whole.stop |= page.stop;
                     whole.lobbies.extend(page.lobbies);
                     whole.cursor = page.cursor;
                     if whole.cursor.is_none() {

@@ -85,12 +85,13 @@ pub(super) enum Then {
     Exit,
 }
 
-/// What to do after `call` was refused with `status` and `code`. `is_leaving`: the server is deregistered.
-pub(super) fn after(call: Call, is_leaving: bool, status: u16, code: &str) -> Then {
+/// What to do after `call` was refused with `status` and `code`. `is_final`: the server is deregistered, or
+/// Muster had it started, so that it cannot register again once it is unknown.
+pub(super) fn after(call: Call, is_final: bool, status: u16, code: &str) -> Then {
     match (call, code) {
         _ if is_transient(status) => Then::Retry,
         (Call::Deregister, "MATCHMAKER_SERVER_NOT_FOUND") => Then::Gone,
-        (Call::Heartbeat, "MATCHMAKER_SERVER_NOT_FOUND") if is_leaving => Then::Gone,
+        (_, "MATCHMAKER_SERVER_NOT_FOUND") if is_final => Then::Gone,
         (Call::Heartbeat, "MATCHMAKER_SERVER_NOT_FOUND") => Then::Register,
         (Call::Register { is_first: true }, _) | (_, "MATCHMAKER_LOBBY_STATE_CONFLICT") => Then::Exit,
         // Such as a token that is being replaced: running matches outlast that.
@@ -211,6 +212,10 @@ mod tests {
         assert_eq!((refused(true), refused(false)), (Then::Exit, Then::Retry));
         assert_eq!(after(Call::Register { is_first: true }, false, 503, "API_UNAVAILABLE"), Then::Retry);
         assert_eq!(after(Call::Deregister, false, 400, "MATCHMAKER_SERVER_NOT_FOUND"), Then::Gone);
+        // One that Muster had started and gave up.
+        for call in [Call::Register { is_first: true }, Call::Heartbeat] {
+            assert_eq!(after(call, true, 400, "MATCHMAKER_SERVER_NOT_FOUND"), Then::Gone);
+        }
     }
 
     #[test]

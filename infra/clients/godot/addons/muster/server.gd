@@ -198,6 +198,9 @@ func _heartbeat() -> MusterResult:
 			_note(assigned)
 		# The operator may have deregistered it, too.
 		_is_stopping = _is_stopping or result.data.get("draining", false)
+		if result.data.get("stop", false):
+			_finish()
+			return MusterResult.new()
 		if result.data.get("cursor") == null:
 			break
 		body = {"cursor": result.data["cursor"]}

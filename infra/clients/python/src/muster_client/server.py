@@ -246,6 +246,8 @@ class GameServer:
                     await self._open(assigned)
             # The operator may have deregistered it, too.
             self._is_stopping |= page.get("draining", False)
+            if page.get("stop"):
+                return self._end()
             cursor = page.get("cursor")
             if cursor is None:
                 break

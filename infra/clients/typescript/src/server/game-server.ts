@@ -210,6 +210,7 @@ export class GameServer extends EventEmitter<Events> {
       }
       // The operator may have deregistered it, too.
       this.#isStopping ||= page.draining ?? false;
+      if (page.stop) return this.#finish();
       cursor = page.cursor;
     } while (cursor !== undefined);
     this.#isReturning = false;
