@@ -4,7 +4,7 @@
 //! time until something is due, only ask to look at it. So it does no harm if they ask twice, late or in any
 //! order (I16), and whatever crashed is made up for at the next look.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ pub enum Next {
 #[derive(Debug)]
 pub struct Launching<S> {
     store: Store,
-    keys: TokenKeys,
+    keys: Arc<TokenKeys>,
     ambient: Ambient,
     api_url: String,
     starter: S,
@@ -103,7 +103,13 @@ impl<S: Starter + Sync> Launching<S> {
     /// Looks after the servers in `store` by `starter`; `keys` sign their tokens, and `api_url` is where they
     /// register.
     #[must_use]
-    pub const fn new(store: Store, keys: TokenKeys, ambient: Ambient, api_url: String, starter: S) -> Self {
+    pub const fn new(
+        store: Store,
+        keys: Arc<TokenKeys>,
+        ambient: Ambient,
+        api_url: String,
+        starter: S,
+    ) -> Self {
         Self { store, keys, ambient, api_url, starter }
     }
 
