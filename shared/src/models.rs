@@ -26,6 +26,7 @@ pub mod secret;
 pub mod server;
 pub mod shortage;
 pub mod standing;
+pub mod starter;
 pub mod tag_digests;
 pub mod token;
 pub mod version;

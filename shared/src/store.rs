@@ -51,6 +51,7 @@ mod retirement;
 pub mod seats;
 mod secrets;
 pub mod servers;
+pub mod starters;
 pub mod statistics;
 pub mod tokens;
 pub mod transitions;

@@ -38,6 +38,7 @@ mod report;
 mod restore;
 #[cfg(feature = "aws")]
 mod serving;
+mod starter;
 #[cfg(feature = "aws")]
 mod target;
 mod token;
