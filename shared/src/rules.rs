@@ -19,4 +19,5 @@ pub mod ports;
 pub mod probe_url;
 pub mod public_url;
 pub mod registration;
+pub mod starter;
 pub mod version_config;

@@ -36,6 +36,7 @@ pub fn commands(store: Store, keys: Arc<TokenKeys>, ambient: Ambient, name: Stri
         key: KeySource::Held(keys),
         #[cfg(feature = "aws")]
         api_url: None,
+        server_concurrency: None,
         operator: Operator::here(),
     };
     commands_on(deployment, true)

@@ -56,6 +56,12 @@ impl Deed {
             Topic::Region(game::RegionAction::Probe { game, region, .. }) => {
                 Some(on_game("region probe", game, format!("{game} {region}")))
             }
+            Topic::Region(game::RegionAction::Start(start)) => {
+                Some(on_game("region start", &start.game, start.target()))
+            }
+            Topic::Region(game::RegionAction::Stop { game, region }) => {
+                Some(on_game("region stop", game, format!("{game} {region}")))
+            }
             Topic::Version(action) => of_version(action),
             Topic::Namespace(namespace::Action::Create { namespace, version, .. }) => {
                 Some(on_namespace("namespace create", namespace, format_args!("--version {version}")))

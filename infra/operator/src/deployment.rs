@@ -38,6 +38,9 @@ pub(crate) struct Deployment {
     /// The address of its API, where it is known.
     #[cfg(feature = "aws")]
     pub api_url: Option<String>,
+    /// Executions that AWS reserves for each call of game servers; absent in the local stack, where calls
+    /// take none from each other.
+    pub server_concurrency: Option<u32>,
     /// Who works in it.
     pub operator: Operator,
 }

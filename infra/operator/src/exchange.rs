@@ -143,7 +143,9 @@ pub(crate) async fn export(name: &str, deployment: &Deployment) -> Reported {
             domains: store.cdn_settings(&right).await?.domains.into_keys().collect(),
         });
     }
-    let Game { name_id, display_name, regions, .. } = game;
+    let Game { name_id, display_name, mut regions, .. } = game;
+    // What it takes to start servers has secrets, and is of this deployment.
+    regions.values_mut().for_each(|region| region.starter = None);
     let versions = versions.into_iter().map(|version| VersionEntry {
         version_id: version.version_id,
         display_name: version.display_name,

@@ -24,6 +24,7 @@ use crate::{
     exchange,
     lookup::{self, OfGame},
     report::{Report, Reported},
+    starter,
 };
 
 #[derive(Debug, Subcommand)]
@@ -74,6 +75,15 @@ pub(crate) enum RegionAction {
         region: RegionId,
         /// The URL: by https or wss, or by http or ws at localhost; none removes it.
         url: Option<String>,
+    },
+    /// Has the game servers of a region started on demand: for versions whose `servers` say what to start.
+    Start(Box<starter::Start>),
+    /// Has no game servers started in a region any more.
+    Stop {
+        /// The game.
+        game: String,
+        /// The region's ID.
+        region: RegionId,
     },
     /// Lists the regions of a game.
     List(OfGame),
@@ -212,6 +222,8 @@ pub(crate) async fn run_on_regions(action: RegionAction, deployment: &Deployment
             add_region(game, region.into_region(&provider, probe), deployment).await
         }
         RegionAction::Probe { game, region, url } => set_probe(game, region, url, deployment).await,
+        RegionAction::Start(start) => starter::start(*start, deployment).await,
+        RegionAction::Stop { game, region } => starter::stop(game, region, deployment).await,
         RegionAction::List(of) => list_regions(of, deployment).await,
     }
 }

@@ -40,6 +40,7 @@ mod report;
 mod restore;
 #[cfg(feature = "aws")]
 mod serving;
+mod starter;
 #[cfg(feature = "aws")]
 mod target;
 mod token;

@@ -17,6 +17,8 @@ pub(crate) struct Operator {
     pub name: String,
     /// Whether they can answer a question.
     pub can_answer: bool,
+    /// Whether they work in the console, whose page has no standard input.
+    pub is_in_console: bool,
 }
 
 impl Operator {
@@ -27,11 +29,15 @@ impl Operator {
         let profile = variable("AWS_PROFILE").map(|profile| format!(" (AWS profile {profile})"));
         let name = format!("{}{}", user.unwrap_or_else(|| "unknown".to_owned()), profile.unwrap_or_default());
         let name = name.chars().filter(|character| !character.is_control()).take(NAME_CHARS_MAX).collect();
-        Self { name, can_answer: io::stdin().is_terminal() && io::stderr().is_terminal() }
+        Self {
+            name,
+            can_answer: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            is_in_console: false,
+        }
     }
 
     /// The same user in the console, whose page asks its own questions.
     pub fn in_console(self) -> Self {
-        Self { name: format!("{}, in the console", self.name), can_answer: false }
+        Self { name: format!("{}, in the console", self.name), can_answer: false, is_in_console: true }
     }
 }

@@ -145,6 +145,7 @@ impl Target {
                 name: url.clone(),
                 key: KeySource::Local(local.signing_key),
                 api_url: Some(url.clone()),
+                server_concurrency: None,
                 operator: Operator::here(),
             });
         }
@@ -155,7 +156,16 @@ impl Target {
         );
         let store = Store::new(aws_sdk_dynamodb::Client::new(&stack.config), stack.tables()?);
         let api_url = stack.output("ApiUrl").ok();
-        Ok(Deployment { store, ambient, name: stack.name, key, api_url, operator: Operator::here() })
+        let server_concurrency = stack.parameter("ServerConcurrency").and_then(|count| count.parse().ok());
+        Ok(Deployment {
+            store,
+            ambient,
+            name: stack.name,
+            key,
+            api_url,
+            server_concurrency: Some(server_concurrency.unwrap_or(0)),
+            operator: Operator::here(),
+        })
     }
 
     /// What the local stack counts, if that is the deployment; why it cannot be read, in words.

@@ -276,6 +276,14 @@ async fn try_to_delete(deployment: &Deployment, game: &Game, version: &ListedVer
                 "it is retired, and lobbies of it live: {lobbies}; repeat the command when they have ended"
             )
         }
+        Deletion::Served(namespaces) => {
+            let servers = namespaces.iter().map(|(namespace, count)| format!("{namespace} has {count}"));
+            let servers = servers.collect::<Vec<_>>().join(", ");
+            format!(
+                "it is retired, and game servers that were started for it run: {servers}; repeat the command when \
+                 they have ended"
+            )
+        }
         Deletion::Kept => "another command canceled its deletion just now".to_owned(),
     };
     Err(CommandError::Refused(format!("{named} is not deleted yet: {obstacle}")))

@@ -30,6 +30,9 @@ pub enum Deletion {
     Remembered(Timestamp),
     /// It is retired, and these namespaces, by name, have so many lobbies of it.
     Played(Vec<(String, usize)>),
+    /// It is retired, and these namespaces, by name, have so many game servers that Muster had started for it
+    /// and that have not ended.
+    Served(Vec<(String, usize)>),
     /// Its retirement was canceled meanwhile.
     Kept,
 }
@@ -65,9 +68,12 @@ pub async fn delete_version(
     if now < remembered_until {
         return Ok(Deletion::Remembered(remembered_until));
     }
-    let played = played(store, game, &namespaces, version_id).await?;
+    let Uses { played, served } = uses(store, game, &namespaces, version_id).await?;
     if !played.is_empty() {
         return Ok(Deletion::Played(played));
+    }
+    if !served.is_empty() {
+        return Ok(Deletion::Served(served));
     }
     if store.delete_version(game_id, version_id, retired_at).await? {
         return Ok(Deletion::Deleted);
@@ -81,23 +87,34 @@ fn running(namespaces: &[Namespace], version_id: &VersionId) -> Vec<String> {
     running.map(|namespace| namespace.name_id.clone()).collect()
 }
 
-/// How many lobbies of a version each namespace has, if it has some.
-async fn played(
+/// The namespaces, by name, that have lobbies of a version, and game servers that were started for it, with
+/// their numbers.
+#[derive(Default)]
+struct Uses {
+    played: Vec<(String, usize)>,
+    served: Vec<(String, usize)>,
+}
+
+async fn uses(
     store: &Store,
     game: &Game,
     namespaces: &[Namespace],
     version_id: &VersionId,
-) -> Result<Vec<(String, usize)>, Error> {
-    let mut played = Vec::new();
+) -> Result<Uses, Error> {
+    let mut uses = Uses::default();
     for Namespace { namespace_id, name_id, .. } in namespaces {
-        let mut count = 0;
-        for server in servers_of(store, game, namespace_id).await?.iter().filter(|server| server.used > 0) {
-            let lobbies = lobbies_on(store, &server.server).await?;
-            count += lobbies.iter().filter(|lobby| lobby.pool.version_id == *version_id).count();
+        let (mut lobbies, mut launched) = (0, 0);
+        for server in servers_of(store, game, namespace_id).await? {
+            // Its starter needs the version to start it and to end it.
+            launched += usize::from(server.is_launched_for(version_id));
+            if server.used > 0 {
+                let on_server = lobbies_on(store, &server.server).await?;
+                lobbies += on_server.iter().filter(|lobby| lobby.pool.version_id == *version_id).count();
+            }
         }
-        if count > 0 {
-            played.push((name_id.clone(), count));
-        }
+        let counted = |count| (count > 0).then(|| (name_id.clone(), count));
+        uses.played.extend(counted(lobbies));
+        uses.served.extend(counted(launched));
     }
-    Ok(played)
+    Ok(uses)
 }

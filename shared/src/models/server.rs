@@ -9,7 +9,7 @@ use crate::{
     models::{
         ids::{
             BuildId, GameId, GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId,
-            StartMark, WriteId,
+            StartMark, VersionId, WriteId,
         },
         launch::{GRACE, Launch, LaunchStage},
         lobby::Lobby,
@@ -231,6 +231,18 @@ impl Server {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.stage.is_some_and(LaunchStage::is_over)
+    }
+
+    /// Whether Muster had it started, or has it started now, and its process has not ended for sure.
+    #[must_use]
+    pub fn stands_launched(&self) -> bool {
+        self.launch.is_some() && self.ended_at.is_none()
+    }
+
+    /// Whether it stands so for a version.
+    #[must_use]
+    pub fn is_launched_for(&self, version_id: &VersionId) -> bool {
+        self.stands_launched() && self.launch.as_ref().is_some_and(|launch| launch.version_id == *version_id)
     }
 
     /// The end of the wait for it at `now`, if it was requested and has not registered.

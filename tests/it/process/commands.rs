@@ -170,6 +170,30 @@ async fn make(operator: &Operator<'_>, file: &str) {
     let listed = operator.ask("region list", &[game]).await;
     assert!(listed.contains(probe) && !listed.contains("ams.example"), "{listed}");
     assert!(operator.ask("game show", &[game]).await.contains("ams"));
+
+    let url = "http://127.0.0.1:9/start";
+    let started = operator.ask("region start", &[game, "ams", "--webhook", url]).await;
+    assert!(started.contains("webhook") && started.contains("whsec_"), "{started}");
+    let secret = Regex::new("whsec_[A-Za-z0-9+/=]+").unwrap().find(&started).unwrap().as_str().to_owned();
+    let listed = operator.ask("region list", &[game]).await;
+    assert!(listed.contains("webhook") && !listed.contains("whsec_"), "{listed}");
+    assert!(!operator.ask("game export", &[game]).await.contains("webhook"));
+    let again = ["--webhook", url, "--secret", "-"];
+    let again = operator.ask_with("region start", &[&[game, "ams"], &again[..]].concat(), &secret).await;
+    assert!(!again.contains("whsec_"), "{again}");
+    let ecs = ["--ecs", "games", "--task-definition", "game", "--subnets", "subnet-1"];
+    for (starter, part) in [
+        (&["--webhook", "http://192.0.2.1/"][..], "must begin with https://"),
+        (&["--webhook", url, "--secret", "-"], "whsec_"),
+        (&ecs, "the local stack starts no tasks"),
+    ] {
+        let refusal = operator.refusal("region start", &[&[game, "ams"], starter].concat()).await;
+        assert!(refusal.contains(part), "{refusal}");
+    }
+    let nowhere = operator.refusal("region start", &[game, "mars", "--webhook", url]).await;
+    assert!(nowhere.contains("has no region `mars`"), "{nowhere}");
+    operator.ask("region stop", &[game, "ams"]).await;
+    assert!(!operator.ask("region list", &[game]).await.contains("webhook"));
     let unknown = operator.refusal("game show", &["nothing"]).await;
     assert_eq!(unknown, "there is no game `nothing`; `muster game list` lists those there are");
 }

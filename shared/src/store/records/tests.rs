@@ -267,6 +267,11 @@ sampled! {
         "expires_at": 2, "revoked_at": 3,
     }),
     SecretsItem => json!({ "version_id": "v", "secrets": { "captcha": "kept secret" } }),
+    StarterItem => json!({
+        "version_id": "starter/g/fra",
+        "starter": { "kind": "ecs", "cluster": "c", "task_definition": "t", "container": "game", "subnets": ["s"],
+                     "security_groups": ["g"], "spot": true },
+    }),
     KeptCount => json!({ "pk": "statistics/n", "counted_at": 1, "claimed_at": 1, "json": "count", "expires_at": 1 }),
     ListedVersion => json!({
         "pk": "GAME#g", "sk": "LISTED#v", "game_id": "g", "version_id": "v", "display_name": "1", "created_at": 1,
