@@ -39,6 +39,7 @@ mod reach;
 mod refusals;
 mod releases;
 mod restoring;
+mod serve;
 mod store;
 mod watching;
 

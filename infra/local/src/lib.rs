@@ -4,6 +4,7 @@
 //! [`emulator`] holds the tables, [`gateway`] turns each HTTP request into the event that API Gateway would
 //! send, [`functions`] runs the operations, [`demo`] creates a demo game or [`own_game`] a studio's own,
 //! [`console`] shows it all, [`requests`] logs a line for each request, and [`faults`] makes some fail.
+//! [`serve`] is the same for players, on one machine.
 
 pub mod addresses;
 pub mod console;
@@ -22,6 +23,7 @@ pub mod permissions;
 pub mod private;
 pub mod requests;
 pub mod route;
+pub mod serve;
 pub mod signing_key;
 pub mod stack;
 pub mod store_alone;

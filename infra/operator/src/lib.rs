@@ -76,7 +76,7 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         Topic::Version(version::Action::Validate { file, game: None }) => version::validate(&file)?,
         Topic::Cost(options) => cost::command::run(options, &target).await?,
         Topic::Console(options) => {
-            let counts = if target.is_local() { None } else { Some(cost::counts::of(&target).await?) };
+            let counts = if target.is_here() { None } else { Some(cost::counts::of(&target).await?) };
             let deployment = target.open().await?;
             let commands = console::commands_on(deployment.clone(), options.may_change());
             serving::serve(options, deployment, counts, commands).await?
@@ -87,7 +87,7 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         Topic::Tail(of) => watching::tail(&of.namespace, &target.open().await?, json).await?,
         Topic::Load(options) => {
             options.share.check_target(target.is_local())?;
-            let (is_local, deployment) = (target.is_local(), target.open().await?);
+            let (is_local, deployment) = (target.is_here(), target.open().await?);
             noted(deed, &deployment, load::run(options, &deployment, is_local)).await?
         }
         Topic::Doctor => {
