@@ -26,6 +26,7 @@ mod agent;
 mod commands;
 mod consent;
 mod cost;
+mod crashes;
 mod exchange;
 mod faults;
 mod leaks;
