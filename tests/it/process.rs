@@ -33,6 +33,7 @@ mod leaks;
 mod listeners;
 mod load;
 mod log;
+mod moving;
 mod operator;
 mod own_game;
 mod private;

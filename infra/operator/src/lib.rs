@@ -28,6 +28,8 @@ mod load;
 mod lobby;
 mod lookup;
 mod mistakes;
+#[cfg(feature = "aws")]
+mod moving;
 mod namespace;
 mod operator;
 mod own_game;
@@ -92,6 +94,10 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         }
         Topic::Doctor => {
             doctor::run(&target.open().await?, Some(refusals::by_address(&target).await)).await?
+        }
+        Topic::Move(what) => {
+            let deployment = target.open().await?;
+            noted(deed, &deployment, moving::run(what, &deployment)).await?
         }
         topic => {
             let deployment = target.open().await?;

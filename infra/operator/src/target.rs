@@ -123,8 +123,9 @@ pub(crate) struct Door {
     url: String,
     endpoint: String,
     tables: LocalTables,
-    /// Where it shows its counts.
-    status: String,
+    /// Where it takes orders, and the key for them.
+    pub status: String,
+    pub key: String,
 }
 
 impl Door {
@@ -264,8 +265,20 @@ async fn ask_local_stack<T: DeserializeOwned>(url: &str, named: &str) -> Result<
 }
 
 /// What a process of this machine answers to a request without a body, within `patience`.
-async fn ask<T: DeserializeOwned>(request: request::Builder, patience: Duration) -> Result<T, String> {
-    let request = request.body(Full::new(Bytes::new())).map_err(|error| error.to_string())?;
+pub(crate) async fn ask<T: DeserializeOwned>(
+    request: request::Builder,
+    patience: Duration,
+) -> Result<T, String> {
+    ask_with(request, Bytes::new(), patience).await
+}
+
+/// The same with a body.
+pub(crate) async fn ask_with<T: DeserializeOwned>(
+    request: request::Builder,
+    body: Bytes,
+    patience: Duration,
+) -> Result<T, String> {
+    let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
     let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let answered = async {
         let answer = client.request(request).await.map_err(|error| error.to_string())?;

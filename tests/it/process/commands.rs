@@ -114,7 +114,7 @@ async fn every_command_does_its_work_and_says_so_in_both_forms() {
     }
     let mut run = run.into_inner().unwrap();
     // These have tests of their own.
-    run.extend(["agent run", "console", "load", "restore", "tail"].map(str::to_owned));
+    run.extend(["agent run", "console", "load", "move", "restore", "tail"].map(str::to_owned));
     assert_eq!(run, leaves().await);
 }
 
