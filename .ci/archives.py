@@ -186,7 +186,7 @@ def provenance(sums):
 
 def finish(out):
     packages(out)
-    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.glob("muster-*gz"))}
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted([*out.glob("muster-*gz"), *out.glob("muster-image-*")])}
     (out / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
     (out / "provenance.json").write_text(json.dumps(provenance(sums), indent=2) + "\n")
 

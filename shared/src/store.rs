@@ -5,7 +5,7 @@
 //! [`Error::Unavailable`](crate::models::errors::Error::Unavailable), or a defect,
 //! [`Error::Bug`](crate::models::errors::Error::Bug). Doc comments say which units a function consumes, for
 //! items of up to 1 KB written and 4 KB read; `tests/bench/cost.md` counts whole operations. No operation
-//! reads a whole table; only the operator's list of games and restores do.
+//! reads a whole table; only the operator's list of games, restores and moves do.
 //!
 //! | table | key | indexes |
 //! |---|---|---|
@@ -42,6 +42,7 @@ pub mod listing;
 pub mod lobbies;
 pub mod lobby_data;
 pub mod meter;
+pub mod moving;
 pub mod nursery;
 mod queries;
 mod records;

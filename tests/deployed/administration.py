@@ -111,7 +111,7 @@ def steps(scene):
         verb.used |= {"version schema", "completions"}
         known = verb.known()
         # These have steps of their own; the agent calls the API alone.
-        assert verb.used ^ known == {"agent run", "console", "game import", "load", "restore", "tail"}, verb.used ^ known
+        assert verb.used ^ known == {"agent run", "console", "game import", "load", "move", "restore", "tail"}, verb.used ^ known
         return f"{len(known)} verbs."
 
     def exchanges():

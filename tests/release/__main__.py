@@ -67,7 +67,7 @@ def unpack(path, folder):
 def is_whole(files):
     """Each file has its checksum and is a subject of the statement of provenance."""
     sums = dict(reversed(line.split("  ")) for line in (files / "SHA256SUMS").read_text().splitlines())
-    assert set(sums) == {path.name for path in files.glob("*gz")}, sums
+    assert set(sums) == {path.name for kind in ("*gz", "muster-image-*") for path in files.glob(kind)}, sums
     for name, digest in sums.items():
         assert hashlib.sha256((files / name).read_bytes()).hexdigest() == digest, name
     statement = json.loads((files / "provenance.json").read_text())
@@ -134,6 +134,29 @@ def of_npm(files, folder):
         assert "demo" in listed, listed
 
 
+def of_image(image, folder):
+    """The image's files are enough for its own command, as its user; without a container runtime, in a root of their own."""
+    root = folder / "image"
+    packer = pathlib.Path(__file__).absolute().parents[2] / ".ci/image.py"
+    config = json.loads(run(sys.executable, packer, "--unpack", image, root))
+    listed = image.with_suffix(".txt").read_text().split("\n\n")[0].splitlines()
+    assert {f"/{path.relative_to(root)}" for path in root.rglob("*") if path.is_file()} == {line.split()[-1] for line in listed}
+    chroot = shutil.which("chroot")
+    if os.geteuid() or not chroot:
+        return "unpacked, not run: that needs root"
+    run(chroot, root, "/usr/local/bin/muster", "--version")
+    command = [chroot, f"--userspec={config['User']}", root, f"/usr/local/bin/{config['Entrypoint'][0]}", *config["Cmd"]]
+    served = subprocess.Popen([*command, "--port", "0", "--status", "127.0.0.1:0"], env={}, stdout=subprocess.PIPE, text=True)
+    try:
+        text = served.stdout.readline() + served.stdout.readline()
+        with urllib.request.urlopen(re.search(r"http://\S+/health", text)[0], timeout=PATIENCE) as answer:
+            assert json.load(answer)["status"] == "ok"
+    finally:
+        served.send_signal(signal.SIGTERM)
+    assert served.wait(PATIENCE) == 0
+    return f"served as {config['User']}, {len(listed)} files"
+
+
 def main(files, target):
     files = pathlib.Path(files).absolute()
     with tempfile.TemporaryDirectory() as folder:
@@ -146,6 +169,7 @@ def main(files, target):
             ("own game", lambda: own_game(programs, folder)),
             ("example", lambda: example(programs, folder)),
             ("npm", lambda: of_npm(files, folder)),
+            *((path.name, lambda path=path: of_image(path, folder)) for path in files.glob("muster-image-*.tar")),
         ]
         for name, step in steps:
             began = time.monotonic()

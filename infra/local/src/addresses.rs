@@ -26,7 +26,7 @@ pub async fn listen(host: IpAddr, port: u16) -> Result<Listening, ListenError> {
 }
 
 /// Binds one address; the listener and its port.
-async fn bind(address: SocketAddr) -> Result<(TcpListener, u16), ListenError> {
+pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, u16), ListenError> {
     let bound = async {
         let listener = TcpListener::bind(address).await?;
         let port = listener.local_addr()?.port();

@@ -3,15 +3,12 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
 use lambda_http::{Context, RequestExt as _};
-use serde::Serialize;
+use serde_json::{Value, json};
 use shared::{
     auth::{keys::TokenKeys, settings::SettingsCache},
     base::ambient::Ambient,
@@ -123,20 +120,36 @@ pub struct Functions {
     counted: Arc<Counted>,
 }
 
-/// What `/_local/counts` shows of all requests so far.
-#[derive(Debug, Default, Serialize)]
-pub struct Counted {
-    /// Lobbies created although another one was joinable.
-    race_creates: AtomicU64,
-    /// Requests refused because their IP address held as many seats as it may.
-    refused_by_address: AtomicU64,
-}
+/// The counts of all requests so far, by operation.
+#[derive(Debug, Default)]
+pub struct Counted(Mutex<BTreeMap<(&'static str, Metric), u64>>);
 
 impl Counted {
-    fn add(&self, counts: &Counts) {
-        self.race_creates.fetch_add(counts.get(Metric::RaceCreate), Ordering::Relaxed);
-        let refused = counts.get(Metric::TooManyPlayersFromSource);
-        self.refused_by_address.fetch_add(refused, Ordering::Relaxed);
+    fn add(&self, operation: &'static str, counts: &Counts) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for metric in Metric::ALL.iter().filter(|metric| counts.get(**metric) > 0) {
+            *all.entry((operation, *metric)).or_default() += counts.get(*metric);
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<(&'static str, Metric), u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What `/_local/counts` shows: lobbies created although another one was joinable, and requests refused
+    /// because their IP address held as many seats as it may.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let all = self.all();
+        let sum = |wanted| {
+            all.iter().filter(|((_, metric), _)| *metric == wanted).map(|(_, count)| count).sum::<u64>()
+        };
+        json!({
+            "race_creates": sum(Metric::RaceCreate),
+            "refused_by_address": sum(Metric::TooManyPlayersFromSource),
+        })
     }
 }
 
@@ -245,7 +258,7 @@ impl Functions {
                 let (operation, ambient, documentation, counted) = &*served;
                 let (response, counts) =
                     answer_counted(operation, event, ambient, documentation.as_deref()).await;
-                counted.add(&counts);
+                counted.add(O::NAME, &counts);
                 response
             })
         }))
@@ -338,6 +351,8 @@ fn within(timeout: Duration, ambient: Ambient, handler: Handler) -> Handler {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use futures_util::FutureExt as _;
     use lambda_http::{Body, Response};
     use shared::base::ambient::Timestamp;

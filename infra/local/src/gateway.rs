@@ -13,7 +13,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::response::IntoResponse as _;
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, request};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as Received, Incoming};
@@ -39,6 +39,7 @@ use crate::hints;
 use crate::local::{self, LocalHandler};
 use crate::observed::said;
 use crate::route::Route;
+use crate::serve::service::Service;
 
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,7 @@ pub struct Gateway {
     cors: Cors,
     console: Option<Shown>,
     faults: Arc<Faults>,
+    service: Option<Arc<Service>>,
     ambient: Ambient,
 }
 
@@ -97,7 +99,7 @@ impl Gateway {
         let keyed = |(route, handler): (Route, Handler)| (route.key(), route, handler);
         let mut routes: Vec<_> = routes.into_iter().map(keyed).collect();
         routes.sort_by_key(|(_, route, _)| route.path.specificity());
-        Self { routes, local, cors, console: None, faults: Arc::default(), ambient }
+        Self { routes, local, cors, console: None, faults: Arc::default(), service: None, ambient }
     }
 
     /// The same, which has a page at `/`.
@@ -110,6 +112,13 @@ impl Gateway {
     #[must_use]
     pub fn with_faults(self, faults: Arc<Faults>) -> Self {
         Self { faults, ..self }
+    }
+
+    /// The same for players, who come through proxies, in no more than a bounded number, and are counted. It
+    /// has no local routes.
+    #[must_use]
+    pub fn with_service(self, service: Arc<Service>) -> Self {
+        Self { service: Some(service), ..self }
     }
 
     /// Serves HTTP/1.1 until `shutdown` resolves, then lets requests under way finish, for at most five
@@ -145,7 +154,7 @@ impl Gateway {
         let Ok(path) = percent_decode_str(request.uri.path()).decode_utf8() else {
             return Some(refusal(StatusCode::BAD_REQUEST));
         };
-        if local::is_local(&path) {
+        if self.service.is_none() && local::is_local(&path) {
             let mut answer = self.answer_locally(request, body, peer).await.unwrap_or_else(refusal);
             protect(answer.headers_mut());
             return Some(answer);
@@ -196,6 +205,10 @@ impl Gateway {
         request_id: &str,
         found: Option<Found<'_>>,
     ) -> Result<Answer, StatusCode> {
+        let peer = match &self.service {
+            Some(service) => service.client(peer, &request.headers),
+            None => peer,
+        };
         let began = self.ambient.now();
         let fault = found.as_ref().and_then(|found| found.fault);
         let mut received = Bytes::new();
@@ -212,6 +225,14 @@ impl Gateway {
             },
             None => Err(StatusCode::NOT_FOUND),
         };
+        if let Some(service) = &self.service {
+            let operation = found.as_ref().and_then(|found| found.route.code_uri.strip_prefix("functions/"));
+            service.note(
+                operation,
+                answered.as_ref().map_err(|status| *status),
+                self.ambient.now().since(began),
+            );
+        }
         if let Some(console) = &self.console {
             let operation = found.and_then(|found| found.route.code_uri.strip_prefix("functions/"));
             let said = match &answered {
@@ -272,6 +293,12 @@ impl Gateway {
         arrival: Arrival<'_>,
         handler: &Handler,
     ) -> Result<Response<lambda_http::Body>, StatusCode> {
+        // Held until the function ends, even if its client does not wait for that.
+        let place = match self.service.as_ref().map(|service| service.gate.enter()) {
+            Some(None) => return Ok(busy()),
+            Some(place) => place,
+            None => None,
+        };
         let route_key = arrival.route_key;
         let event = arrival.to_event().map_err(|error| match error {
             EventError::Host => StatusCode::BAD_REQUEST,
@@ -282,10 +309,21 @@ impl Gateway {
         // disconnects.
         let handler = Arc::clone(handler);
         let invocation = tokio::spawn(async move {
+            let _place = place;
             let request = lambda_http::request::from_str(&event)?;
             Ok::<_, serde_json::Error>(handler(request).await)
         });
-        match within(&self.ambient, FUNCTION_TIMEOUT, invocation).await {
+        let answered = within(&self.ambient, FUNCTION_TIMEOUT, invocation);
+        let answered = match &self.service {
+            None => answered.await,
+            // Whoever waits for a lobby may not hold up a stop. The seat stays, and a repetition finds it.
+            Some(service) => tokio::select! {
+                biased;
+                answered = answered => answered,
+                () = service.until_cut() => return Ok(busy()),
+            },
+        };
+        match answered {
             Some(Ok(Ok(response))) => Ok(response),
             Some(Ok(Err(error))) => {
                 tracing::error!(http.route = route_key, %error, "the runtime cannot read the event");
@@ -367,6 +405,17 @@ fn from_function(response: Response<lambda_http::Body>) -> Answer {
         parts.headers.entry(CONTENT_TYPE).or_insert(text);
     }
     Response::from_parts(parts, Body::from(body))
+}
+
+/// The response while there is no place for a request, or the game moves elsewhere.
+fn busy() -> Response<lambda_http::Body> {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let message = json!({ "message": status.canonical_reason() }).to_string();
+    let mut response = Response::new(lambda_http::Body::Text(message));
+    *response.status_mut() = status;
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// Returns API Gateway's own response for `status`.

@@ -72,7 +72,7 @@ impl Launcher {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn start(
         store: &Store,
-        keys: TokenKeys,
+        keys: Arc<TokenKeys>,
         ambient: &Ambient,
         api_url: String,
         notices: UnboundedReceiver<ServerKey>,

@@ -5,6 +5,7 @@
 //! send, [`functions`] runs the operations, [`demo`] creates a demo game or [`own_game`] a studio's own,
 //! [`console`] shows it all, [`requests`] logs a line for each request, [`faults`] makes some fail, and
 //! `launcher` starts game servers on demand as `processes`.
+//! [`serve`] is the same for players, on one machine.
 
 pub mod addresses;
 pub mod console;
@@ -27,6 +28,7 @@ pub mod private;
 pub mod processes;
 pub mod requests;
 pub mod route;
+pub mod serve;
 pub mod signing_key;
 pub mod stack;
 pub mod store_alone;

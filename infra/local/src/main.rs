@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    error::Error,
     ffi::OsString,
     fmt::Display,
     io::{self, Write as _},
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use mimalloc::MiMalloc;
 #[cfg(unix)]
 use muster::process_group::become_command;
@@ -24,7 +25,12 @@ use muster_local::{
     emulator::Storage,
     faults::parse_seed,
     requests::REQUESTS,
-    stack::{Options, Stack},
+    serve::{
+        self, Served, backup,
+        proxies::{Network, Proxies},
+        status::parse_status,
+    },
+    stack::{Options, Stack, StackError},
     store_alone::{self, StoreAlone},
     welcome,
 };
@@ -85,6 +91,27 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serves a game on this machine: data that outlasts a power cut, no demo, no console, nothing secret
+    /// printed.
+    Serve(Serve),
+    /// Copies the data of a game into a new folder, while it is served or not.
+    Backup {
+        /// The folder of the data.
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
+        /// The folder to make.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Makes a folder to serve of a backup.
+    Restore {
+        /// The backup.
+        #[arg(long, value_name = "DIR")]
+        backup: PathBuf,
+        /// The folder to make.
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
+    },
     /// Runs the embedded DynamoDB alone, in memory, for functions in `sam local`.
     Store {
         /// Address of this machine to listen on; on Linux, for `sam local`, that of Docker's bridge:
@@ -117,6 +144,36 @@ enum Command {
     },
 }
 
+#[derive(Debug, Args)]
+struct Serve {
+    /// Folder of the data and of the key that tokens are signed with, both made at the first start.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// A version file, or one of `muster game export`: applied at the start, and again on SIGHUP.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Also listen at this address of the machine, or at all of them by 0.0.0.0.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = parse_host)]
+    host: IpAddr,
+    /// Port of the API; 0 takes a free one.
+    #[arg(long, default_value_t = 3000)]
+    port: u16,
+    /// A proxy whose `X-Forwarded-For` tells the address of a client: its address or network; repeat for
+    /// more.
+    #[arg(long = "proxy", value_name = "ADDRESS")]
+    proxies: Vec<Network>,
+    /// Where `/health` and `/metrics` are, for programs of your own.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3001", value_parser = parse_status)]
+    status: SocketAddr,
+    /// How many seconds requests under way have at a stop; who takes longer gets 503 and comes again. At most
+    /// 4.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=4))]
+    drain: u64,
+    /// Log JSON lines as functions do in AWS.
+    #[arg(long)]
+    json: bool,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -139,14 +196,30 @@ async fn main() -> ExitCode {
         // Listens before the output says that the stack runs.
         let end = EndRequest::listen();
         let ambient = Ambient::system();
-        if let Some(Command::Store { address, port, container_host, environment }) = arguments.command {
-            let address = SocketAddr::from((address, port));
-            let options = store_alone::Options { address, container_host, environment, ambient };
-            let store = StoreAlone::start(options).await?;
-            store.sweep_every(SWEEP);
-            says(store.text());
-            end.received().await;
-            return store.stop().await;
+        match arguments.command {
+            Some(Command::Store { address, port, container_host, environment }) => {
+                let address = SocketAddr::from((address, port));
+                let options = store_alone::Options { address, container_host, environment, ambient };
+                let store = StoreAlone::start(options).await?;
+                store.sweep_every(SWEEP);
+                says(store.text());
+                end.received().await;
+                return Ok(store.stop().await?);
+            }
+            Some(Command::Serve(options)) => return Ok(serve(options, ambient, end, says).await?),
+            Some(Command::Backup { data, to }) => {
+                backup::back_up(&data, &to)?;
+                says(format!("{} holds the data and the signing key: keep it secret", to.display()));
+                return Ok(());
+            }
+            Some(Command::Restore { backup, data }) => {
+                backup::back_up(&backup, &data)?;
+                says(format!("muster-local serve --data {}", data.display()));
+                return Ok(());
+            }
+            Some(Command::GameServer) | None => {}
+            #[cfg(unix)]
+            Some(Command::Child { .. }) => {}
         }
         let options = Options {
             host: arguments.host,
@@ -165,9 +238,10 @@ async fn main() -> ExitCode {
         says(welcome::text(&stack));
         stack.follow_game_every(READ);
         end.received().await;
-        stack.stop().await
+        Ok(stack.stop().await?)
     };
-    match result.await {
+    let result: Result<(), Box<dyn Error>> = result.await;
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }
@@ -190,12 +264,54 @@ async fn serve_example() -> ExitCode {
     }
 }
 
+/// Serves players until the process is asked to end.
+async fn serve(
+    options: Serve,
+    ambient: Ambient,
+    end: EndRequest,
+    says: impl Fn(String),
+) -> Result<(), StackError> {
+    let Serve { data, config, host, port, proxies, status, drain, .. } = options;
+    let served = Served::start(serve::Options {
+        host,
+        port,
+        status,
+        data,
+        game: config,
+        proxies: Proxies::new(proxies),
+        drain: Duration::from_secs(drain),
+        ambient,
+        outside: Environment::of_process().outside()?,
+    });
+    let served = served.await?;
+    served.sweep_every(SWEEP);
+    says(format!("Muster listens on {}", served.url));
+    says(format!("Health and metrics are at {}/health and /metrics", served.status_url));
+    let reloads = async {
+        let mut asked = ReloadRequest::listen();
+        loop {
+            asked.received().await;
+            served.reload().await;
+        }
+    };
+    tokio::select! {
+        () = end.received() => {}
+        () = reloads => {}
+    }
+    tracing::info!("stopping: requests under way get their responses");
+    served.stop().await
+}
+
 /// Logs a line for each request and the functions' warnings; with `--json` all lines of functions as JSON;
 /// with `--quiet` only errors. [`log::LOG_FILTER_VARIABLE`] overrides this.
 fn begin_log(arguments: &Arguments) {
     // The emulator warns about every failed condition, which is normal here.
     let level = |level| Targets::new().with_default(level).with_target("dynoxide", LevelFilter::OFF);
-    match (arguments.json, arguments.quiet) {
+    let is_json = match &arguments.command {
+        Some(Command::Serve(options)) => options.json,
+        _ => arguments.json,
+    };
+    match (is_json, arguments.quiet) {
         (true, true) => log::log_json_for_programs(level(LevelFilter::ERROR)),
         (true, false) => {
             log::log_json_for_programs(level(LevelFilter::INFO).with_target(REQUESTS, LevelFilter::OFF));
@@ -226,6 +342,40 @@ impl EndRequest {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
+    }
+}
+
+/// A supervisor's request to read the game's file again.
+#[cfg(unix)]
+struct ReloadRequest(Option<tokio::signal::unix::Signal>);
+
+#[cfg(unix)]
+impl ReloadRequest {
+    fn listen() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self(signal(SignalKind::hangup()).ok())
+    }
+
+    async fn received(&mut self) {
+        match &mut self.0 {
+            Some(signal) => drop(signal.recv().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// No other system has one.
+#[cfg(not(unix))]
+struct ReloadRequest;
+
+#[cfg(not(unix))]
+impl ReloadRequest {
+    fn listen() -> Self {
+        Self
+    }
+
+    async fn received(&mut self) {
+        std::future::pending().await
     }
 }
 

@@ -76,6 +76,15 @@ impl FollowedFile {
         }
     }
 
+    /// Reads the file again and applies it. Returns what changed.
+    ///
+    /// # Errors
+    /// Why it changed nothing, in words.
+    pub async fn apply_again(&self, store: &Store, ambient: &Ambient) -> Result<Vec<String>, String> {
+        let text = OwnGame::text_of(&self.path).map_err(|error| error.to_string())?;
+        self.apply(&text, store, ambient).await
+    }
+
     /// Returns a new text or problem once, as soon as two consecutive reads agree: an editor may still be
     /// writing.
     fn news(&mut self, text: Result<String, String>) -> Option<Result<String, String>> {

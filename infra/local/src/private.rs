@@ -28,7 +28,16 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Writes a file for its owner alone, whole or not at all.
+/// Has the system write the names of a folder's files to disk, which a file's own sync leaves out.
+///
+/// # Errors
+/// Errors of the file system.
+pub fn sync(folder: &Path) -> io::Result<()> {
+    // Windows opens no folder as a file, and needs none of this.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Writes a file for its owner alone, whole or not at all, also over a power cut.
 ///
 /// # Errors
 /// Errors of the file system; then the file is as it was.
@@ -44,7 +53,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options().write(true).create_new(true).open(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&new, path)
+    fs::rename(&new, path)?;
+    sync(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
 /// Opens a file, which is created empty if it is missing, and leaves it to its owner alone.

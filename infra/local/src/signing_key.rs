@@ -11,6 +11,13 @@ pub const FILE: &str = "signing-key";
 
 const BYTES: usize = 32;
 
+/// A new key for a data folder: as text, which the variable of a function and a secret in AWS can hold.
+fn fresh_text(ambient: &Ambient) -> Vec<u8> {
+    let digits =
+        ambient.bytes::<BYTES>().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    digits.into_bytes()
+}
+
 /// A key for a stack without data folder.
 #[must_use]
 pub fn fresh(ambient: &Ambient) -> Vec<u8> {
@@ -33,7 +40,7 @@ pub fn kept(folder: &Path, ambient: &Ambient) -> io::Result<Vec<u8>> {
             Err(io::Error::new(io::ErrorKind::InvalidData, problem))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = fresh(ambient);
+            let key = fresh_text(ambient);
             private::write(&path, &key)?;
             Ok(key)
         }

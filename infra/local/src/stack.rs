@@ -1,6 +1,12 @@
 //! The whole service in one process: emulator, operations, gateway.
 
-use std::{io, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use http::{Method, StatusCode};
@@ -112,6 +118,25 @@ pub enum StackError {
         /// The error.
         source: io::Error,
     },
+    /// A file of the data folder cannot be read or written.
+    #[error("{path}: {source}")]
+    DataFile {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// The game of a data folder is in another deployment.
+    #[error(
+        "the game in {folder} was moved to {to}, where its players are now; to serve it here again, and lose what \
+         happened there, delete {}", folder.join(crate::serve::moved::FILE).display()
+    )]
+    Moved {
+        /// The folder.
+        folder: PathBuf,
+        /// The other deployment.
+        to: String,
+    },
     /// The signing key cannot be kept.
     #[error("the signing key {path} cannot be used: {source}")]
     SigningKey {
@@ -149,6 +174,20 @@ pub fn table_names() -> TableNames {
     }
 }
 
+/// The names of tables, as the operator's command reads them.
+pub(crate) fn named(tables: &TableNames) -> Value {
+    json!({
+        "catalog": tables.catalog,
+        "tokens": tables.tokens,
+        "lobbies": tables.lobbies,
+        "lobby_data": tables.lobby_data,
+        "servers": tables.servers,
+        "ledger": tables.ledger,
+        "secrets": tables.secrets,
+        "clients": tables.clients,
+    })
+}
+
 impl Stack {
     /// Starts a stack, which answers requests once this returns.
     ///
@@ -182,8 +221,7 @@ impl Stack {
         };
         let key = match &storage {
             Storage::Memory => signing_key::fresh(&ambient),
-            Storage::Folder(folder) => signing_key::kept(folder, &ambient)
-                .map_err(|source| StackError::SigningKey { path: folder.join(signing_key::FILE), source })?,
+            Storage::Folder(folder) | Storage::Durable(folder) => kept_key(folder, &ambient)?,
         };
         let keys = Arc::new(TokenKeys::new(&key, None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
@@ -216,7 +254,7 @@ impl Stack {
         #[cfg(unix)]
         let launcher = match emulator.notices.receive().filter(|_| own_program.is_some()) {
             Some(notices) => {
-                let keys = TokenKeys::new(&key, None)?;
+                let keys = Arc::new(TokenKeys::new(&key, None)?);
                 let started = Launcher::start(&store, keys, &ambient, url.clone(), notices).await;
                 Some(started.map_err(DemoError::Store)?)
             }
@@ -325,6 +363,12 @@ impl Stack {
     }
 }
 
+/// The signing key of a data folder.
+pub(crate) fn kept_key(folder: &Path, ambient: &Ambient) -> Result<Vec<u8>, StackError> {
+    signing_key::kept(folder, ambient)
+        .map_err(|source| StackError::SigningKey { path: folder.join(signing_key::FILE), source })
+}
+
 /// Applies a studio's own game; its data for a first request.
 async fn of_own_game(
     game: OwnGame,
@@ -340,7 +384,10 @@ async fn of_own_game(
 }
 
 /// The template's routes, each with its function.
-fn routes(routes: Vec<Route>, functions: &Arc<Functions>) -> Result<Vec<(Route, Handler)>, StackError> {
+pub(crate) fn routes(
+    routes: Vec<Route>,
+    functions: &Arc<Functions>,
+) -> Result<Vec<(Route, Handler)>, StackError> {
     let handled = |route: Route| match functions.handler(&route.code_uri) {
         Ok(handler) => Ok((route, handler)),
         Err(error) => Err(StackError::Function(route.function, error)),
@@ -357,21 +404,11 @@ fn local_routes(
     functions: &Arc<Functions>,
     faults: &Arc<Faults>,
 ) -> Vec<(Method, String, LocalHandler)> {
-    let tables = table_names();
     let current = Arc::clone(current);
     let store = json!({
         "endpoint": emulator.endpoint,
         "signing_key": BASE64.encode(signing_key),
-        "tables": {
-            "catalog": tables.catalog,
-            "tokens": tables.tokens,
-            "lobbies": tables.lobbies,
-            "lobby_data": tables.lobby_data,
-            "servers": tables.servers,
-            "ledger": tables.ledger,
-            "secrets": tables.secrets,
-            "clients": tables.clients,
-        },
+        "tables": named(&table_names()),
     });
     let functions = Arc::clone(functions);
     let (shown, wanted) = (Arc::clone(faults), Arc::clone(faults));
@@ -382,7 +419,7 @@ fn local_routes(
     vec![
         (Method::GET, "/_local/demo".to_owned(), answering(move || json!(current.demo()))),
         (Method::GET, "/_local/store".to_owned(), answering(move || store.clone())),
-        (Method::GET, "/_local/counts".to_owned(), answering(move || json!(functions.counted()))),
+        (Method::GET, "/_local/counts".to_owned(), answering(move || functions.counted().shown())),
         (Method::GET, "/_local/faults".to_owned(), answering(move || shown.shown())),
         (Method::PUT, "/_local/faults".to_owned(), set),
     ]

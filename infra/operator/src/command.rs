@@ -11,7 +11,7 @@ use crate::{
     version,
 };
 #[cfg(feature = "aws")]
-use crate::{cost, load, lookup::OfNamespace, report::Report, serving, target::Target};
+use crate::{cost, load, lookup::OfNamespace, moving, report::Report, serving, target::Target};
 
 /// Operates a Muster deployment.
 ///
@@ -63,6 +63,10 @@ pub(crate) enum Topic {
     Server(lobby::ServerAction),
     /// Copies tables that were restored from a backup into the deployment's own, over items of the same key.
     Restore(restore::Restore),
+    /// Moves all games of a served folder into the deployment, with every seat and the key that its tokens
+    /// are signed with, and has the folder's machine answer nobody from then on.
+    #[cfg(feature = "aws")]
+    Move(moving::Move),
     /// Lists what operators did in the last 90 days, newest first, at most 100.
     History {
         /// The game. Without one, what concerned the whole deployment.
@@ -129,9 +133,12 @@ impl Topic {
             Self::History { game } => history::list(game, deployment).await,
             Self::Doctor => doctor::run(deployment, None).await,
             #[cfg(feature = "aws")]
-            Self::Completions { .. } | Self::Console(_) | Self::Cost(_) | Self::Load(_) | Self::Tail(_) => {
-                Ok(Report::done())
-            }
+            Self::Completions { .. }
+            | Self::Console(_)
+            | Self::Cost(_)
+            | Self::Load(_)
+            | Self::Move(_)
+            | Self::Tail(_) => Ok(Report::done()),
             #[cfg(all(feature = "aws", unix))]
             Self::Agent(_) => Ok(Report::done()),
         }

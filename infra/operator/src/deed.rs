@@ -81,6 +81,8 @@ impl Deed {
                 Some(Self { verb: "restore", target: restore.target(), on: On::Deployment })
             }
             #[cfg(feature = "aws")]
+            Topic::Move(what) => Some(Self { verb: "move", target: what.target(), on: On::Deployment }),
+            #[cfg(feature = "aws")]
             Topic::Load(options) => {
                 Some(on_game("load", &options.namespace.game, options.namespace.to_string()))
             }

@@ -129,9 +129,9 @@ impl CommandError {
                 TargetError::Missing | TargetError::NoRegion => (Status::Usage, "USAGE"),
                 TargetError::NoStack { .. } => (Status::NotFound, "NOT_FOUND"),
                 TargetError::Denied(_) => (Status::NotAllowed, "NOT_ALLOWED"),
-                TargetError::Unreachable(_) | TargetError::NoLocalStack { .. } => {
-                    (Status::Unreachable, "UNREACHABLE")
-                }
+                TargetError::Unreachable(_)
+                | TargetError::NoLocalStack { .. }
+                | TargetError::NotServed { .. } => (Status::Unreachable, "UNREACHABLE"),
                 TargetError::NoSigningKey(_) => (Status::Failed, "NO_SIGNING_KEY"),
             },
         }

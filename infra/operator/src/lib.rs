@@ -28,6 +28,8 @@ mod load;
 mod lobby;
 mod lookup;
 mod mistakes;
+#[cfg(feature = "aws")]
+mod moving;
 mod namespace;
 mod operator;
 mod own_game;
@@ -79,7 +81,7 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         Topic::Version(version::Action::Validate { file, game: None }) => version::validate(&file)?,
         Topic::Cost(options) => cost::command::run(options, &target).await?,
         Topic::Console(options) => {
-            let counts = if target.is_local() { None } else { Some(cost::counts::of(&target).await?) };
+            let counts = if target.is_here() { None } else { Some(cost::counts::of(&target).await?) };
             let deployment = target.open().await?;
             let commands = console::commands_on(deployment.clone(), options.may_change());
             serving::serve(options, deployment, counts, commands).await?
@@ -90,11 +92,15 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         Topic::Tail(of) => watching::tail(&of.namespace, &target.open().await?, json).await?,
         Topic::Load(options) => {
             options.share.check_target(target.is_local())?;
-            let (is_local, deployment) = (target.is_local(), target.open().await?);
+            let (is_local, deployment) = (target.is_here(), target.open().await?);
             noted(deed, &deployment, load::run(options, &deployment, is_local)).await?
         }
         Topic::Doctor => {
             doctor::run(&target.open().await?, Some(refusals::by_address(&target).await)).await?
+        }
+        Topic::Move(what) => {
+            let deployment = target.open().await?;
+            noted(deed, &deployment, moving::run(what, &deployment)).await?
         }
         topic => {
             let deployment = target.open().await?;

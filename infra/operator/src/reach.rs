@@ -2,6 +2,7 @@
 
 #[cfg(feature = "aws")]
 use std::error::Error;
+use std::path::PathBuf;
 
 #[cfg(feature = "aws")]
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -10,7 +11,9 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The command does not name one.
-    #[error("name a deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
+    #[error(
+        "name a deployment: --local for the local stack, --data DIR for a served folder, or --stack NAME for a stack in AWS"
+    )]
     Missing,
     /// No source of settings names an AWS region.
     #[error("no AWS region: give --aws-region, or set AWS_REGION or the region of your profile")]
@@ -32,6 +35,16 @@ pub enum TargetError {
     /// The key that tokens are signed with cannot be read.
     #[error("the signing key cannot be read: {0}")]
     NoSigningKey(String),
+    /// No process serves the folder.
+    #[error(
+        "nothing serves {folder} ({problem}); start `muster-local serve --data {folder}`, and work as its user"
+    )]
+    NotServed {
+        /// The folder.
+        folder: PathBuf,
+        /// The problem.
+        problem: String,
+    },
     /// The local stack did not respond.
     #[error("no local stack answers at {url} ({problem}); start it with `muster-local`")]
     NoLocalStack {

@@ -1,12 +1,17 @@
 //! The target of the command: the local stack's store, or AWS.
 
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_cloudformation::types::Stack;
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use clap::Args;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::{Request, body::Bytes, http::request};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::{Deserialize, de::DeserializeOwned};
 use shared::{
@@ -33,8 +38,11 @@ pub struct Target {
         default_missing_value = "http://127.0.0.1:3000"
     )]
     local: Option<String>,
+    /// Work on this machine, where `muster-local serve` serves this folder.
+    #[arg(long, global = true, value_name = "DIR", conflicts_with = "local")]
+    data: Option<PathBuf>,
     /// Work in AWS, in the deployment of this CloudFormation stack, with your own credentials.
-    #[arg(long, global = true, value_name = "NAME", env = "MUSTER_STACK", conflicts_with = "local")]
+    #[arg(long, global = true, value_name = "NAME", env = "MUSTER_STACK", conflicts_with_all = ["local", "data"])]
     stack: Option<String>,
     /// The AWS region; the credential chain's own when absent.
     #[arg(long, global = true, value_name = "REGION")]
@@ -90,7 +98,7 @@ struct LocalStore {
     tables: LocalTables,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct LocalTables {
     catalog: String,
     tokens: String,
@@ -100,6 +108,42 @@ struct LocalTables {
     ledger: String,
     secrets: String,
     clients: String,
+}
+
+impl LocalTables {
+    fn names(&self) -> TableNames {
+        let Self { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets } = self.clone();
+        TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets }
+    }
+}
+
+/// The door of a served folder.
+#[derive(Deserialize)]
+pub(crate) struct Door {
+    url: String,
+    endpoint: String,
+    tables: LocalTables,
+    /// Where it takes orders, and the key for them.
+    pub status: String,
+    pub key: String,
+}
+
+impl Door {
+    /// The door that the process which serves `folder` has put there.
+    ///
+    /// # Errors
+    /// [`TargetError::NotServed`].
+    pub fn of(folder: &Path) -> Result<Self, TargetError> {
+        let path = folder.join("door.json");
+        let not_served = |problem: String| TargetError::NotServed { folder: folder.to_owned(), problem };
+        let text = fs::read_to_string(&path).map_err(|error| not_served(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| not_served(error.to_string()))
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> Store {
+        Store::new(emulator_client(&self.endpoint), self.tables.names())
+    }
 }
 
 /// What the local stack counts.
@@ -115,14 +159,19 @@ const LOCAL_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCAL_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 impl Target {
-    /// Whether the deployment runs on this machine.
+    /// Whether the deployment is the local stack, where nothing is real.
     pub(crate) const fn is_local(&self) -> bool {
         self.local.is_some()
     }
 
+    /// Whether the deployment runs on this machine, where AWS charges nothing.
+    pub(crate) const fn is_here(&self) -> bool {
+        self.local.is_some() || self.data.is_some()
+    }
+
     /// Whether the command names a deployment.
     pub(crate) const fn is_named(&self) -> bool {
-        self.local.is_some() || self.stack.is_some()
+        self.is_here() || self.stack.is_some()
     }
 
     /// The deployment.
@@ -134,17 +183,28 @@ impl Target {
         if let Some(url) = &self.local {
             let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
             let local: LocalStore = ask_local_stack(url, "store").await.map_err(no_stack)?;
-            let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets } =
-                local.tables;
-            let tables =
-                TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets };
-            let store = Store::new(emulator_client(&local.endpoint), tables);
+            let store = Store::new(emulator_client(&local.endpoint), local.tables.names());
             return Ok(Deployment {
                 store,
                 ambient,
                 name: url.clone(),
                 key: KeySource::Local(local.signing_key),
                 api_url: Some(url.clone()),
+                server_concurrency: None,
+                operator: Operator::here(),
+            });
+        }
+        if let Some(folder) = &self.data {
+            let door = Door::of(folder)?;
+            let path = folder.join("signing-key");
+            let key = fs::read(&path)
+                .map_err(|error| TargetError::NoSigningKey(format!("{}: {error}", path.display())))?;
+            return Ok(Deployment {
+                store: door.store(),
+                ambient,
+                name: folder.display().to_string(),
+                key: KeySource::Local(BASE64.encode(key)),
+                api_url: Some(door.url),
                 server_concurrency: None,
                 operator: Operator::here(),
             });
@@ -168,8 +228,14 @@ impl Target {
         })
     }
 
-    /// What the local stack counts, if that is the deployment; why it cannot be read, in words.
+    /// What the process of this machine counts, if that is the deployment; why it cannot be read, in words.
     pub(crate) async fn local_counts(&self) -> Option<Result<LocalCounts, String>> {
+        if let Some(folder) = &self.data {
+            return Some(match Door::of(folder) {
+                Ok(door) => ask(Request::get(format!("{}/counts", door.status)), LOCAL_TIMEOUT).await,
+                Err(error) => Err(error.to_string()),
+            });
+        }
         let url = self.local.as_ref()?;
         Some(ask_local_stack(url, "counts").await)
     }
@@ -206,19 +272,34 @@ impl Target {
 
 /// What the local stack answers to `/_local/<named>`.
 async fn ask_local_stack<T: DeserializeOwned>(url: &str, named: &str) -> Result<T, String> {
-    let text = |error: &dyn std::error::Error| error.to_string();
-    let uri = format!("{}/_local/{named}", url.trim_end_matches('/'));
-    let uri = uri.parse().map_err(|error: hyper::http::uri::InvalidUri| text(&error))?;
-    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    ask(Request::get(format!("{}/_local/{named}", url.trim_end_matches('/'))), LOCAL_TIMEOUT).await
+}
+
+/// What a process of this machine answers to a request without a body, within `patience`.
+pub(crate) async fn ask<T: DeserializeOwned>(
+    request: request::Builder,
+    patience: Duration,
+) -> Result<T, String> {
+    ask_with(request, Bytes::new(), patience).await
+}
+
+/// The same with a body.
+pub(crate) async fn ask_with<T: DeserializeOwned>(
+    request: request::Builder,
+    body: Bytes,
+    patience: Duration,
+) -> Result<T, String> {
+    let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let answered = async {
-        let answer = client.get(uri).await.map_err(|error| text(&error))?;
+        let answer = client.request(request).await.map_err(|error| error.to_string())?;
         if !answer.status().is_success() {
             return Err(format!("it responded with status {}", answer.status()));
         }
         let body = Limited::new(answer.into_body(), LOCAL_ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
-        serde_json::from_slice(&body).map_err(|error| text(&error))
+        serde_json::from_slice(&body).map_err(|error| error.to_string())
     };
-    let in_time = tokio::time::timeout(LOCAL_TIMEOUT, answered).await;
+    let in_time = tokio::time::timeout(patience, answered).await;
     in_time.unwrap_or_else(|_| Err("no response in time".to_owned()))
 }

@@ -753,9 +753,14 @@ mod tests {
         let keys = Arc::new(TokenKeys::new(&[7; 32], None).unwrap());
         let store = Store::new(client_over(Arc::clone(&link)), table_names());
         let scenario = Scenario { capacity: u32::try_from(CAPACITY).unwrap(), ..Scenario::QUICK };
-        let game =
-            make_game(&store, &ambient, &scenario, &json!({}), (crate::scenario::LOBBY_COUNT_MAX, u32::MAX))
-                .await;
+        let game = make_game(
+            &store,
+            &ambient,
+            &scenario,
+            (&json!({}), None),
+            (crate::scenario::LOBBY_COUNT_MAX, u32::MAX),
+        )
+        .await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let token = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, &ambient));
         let (public, server) = (token(CredentialKind::Public), token(CredentialKind::Server));

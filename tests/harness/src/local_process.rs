@@ -1,7 +1,7 @@
 //! Servers as separate processes: any server that prints its address, and the local stack with games created
 //! in it.
 
-use std::{fs, process::Stdio};
+use std::{fs, path::Path, process::Stdio};
 
 use http::Method;
 use muster_local::stack::table_names;
@@ -93,23 +93,43 @@ pub struct LocalGame {
 }
 
 impl LocalProcess {
-    /// Builds the binary with the profile of benchmarks and starts it.
+    /// Builds the binary with the profile of this benchmark and starts it.
     pub async fn start() -> Self {
         Self::start_with(&[], &[]).await
     }
 
     /// The same with more arguments and variables.
     pub async fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        // Without `--package`, so that all crates have the features of the whole workspace, with which they
-        // are already built.
-        let mut binaries = binaries::build(&["--bin", "muster-local"], "bench");
-        let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
-        // Not --quiet, which would not print the port.
-        command.args(["--port", "0"]).args(arguments).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
-        command.envs(variables.iter().copied());
+        let mut command = Self::command();
+        command.args(["--port", "0"]).args(arguments).envs(variables.iter().copied());
         let server = ServerProcess::start(&mut command, "Muster listens on ").await;
         let response =
             Connection::open(&server.base_url).await.ask(Method::GET, "/_local/store").await.expect_ok();
+        Self::of(server, &response)
+    }
+
+    /// The same as it serves players from the folder `data`.
+    pub async fn serve(data: &Path) -> Self {
+        let mut command = Self::command();
+        command.args(["serve", "--port", "0", "--status", "127.0.0.1:0", "--data"]).arg(data);
+        let server = ServerProcess::start(&mut command, "Muster listens on ").await;
+        let door = fs::read(data.join("door.json")).expect("a door");
+        Self::of(server, &serde_json::from_slice(&door).expect("JSON"))
+    }
+
+    fn command() -> Command {
+        let is_quick = binaries::profile_folder().ends_with("debug");
+        // Without `--package`, so that all crates have the features of the whole workspace, with which they
+        // are already built.
+        let mut binaries =
+            binaries::build(&["--bin", "muster-local"], if is_quick { "dev" } else { "bench" });
+        let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
+        // Not --quiet, which would not print the port.
+        command.env_clear().env("MUSTER_LOG", "error,dynoxide=off");
+        command
+    }
+
+    fn of(server: ServerProcess, response: &Value) -> Self {
         let endpoint = response["endpoint"].as_str().expect("an endpoint");
         let store = Store::new(emulator_client(endpoint), table_names());
         let (key, address) = endpoint.trim_start_matches("http://").split_once('@').expect("a key");

@@ -18,7 +18,7 @@ enum Does {
 use Does::{Changes, Ends, Reads};
 
 /// Every verb of the command.
-const VERBS: [(&str, Does); 50] = [
+const VERBS: [(&str, Does); 51] = [
     // What it changes is a game server's own.
     ("agent run", Reads),
     ("cdn auth", Changes),
@@ -46,6 +46,7 @@ const VERBS: [(&str, Does); 50] = [
     ("lobby list", Reads),
     ("lobby show", Reads),
     ("mm-config", Changes),
+    ("move", Ends),
     ("namespace create", Changes),
     ("namespace list", Reads),
     ("namespace show", Reads),
@@ -75,8 +76,9 @@ const VERBS: [(&str, Does); 50] = [
 
 /// Expects every verb that changes something in the history of a game for which each was run.
 pub(super) fn assert_noted(history: &str, is_json: bool) {
-    // An import is in the history of the game that it made; restores and loads have tests of their own.
-    let elsewhere = ["game import", "load", "restore"];
+    // An import is in the history of the game that it made; restores, moves and loads have tests of their
+    // own.
+    let elsewhere = ["game import", "load", "move", "restore"];
     let noted = VERBS.iter().filter(|(verb, does)| *does != Reads && !elsewhere.contains(verb));
     let missing: Vec<_> = noted.map(|(verb, _)| *verb).filter(|verb| !history.contains(verb)).collect();
     assert!(missing.is_empty(), "{missing:?}: {history}");
@@ -200,9 +202,9 @@ async fn without_consent_nothing_ends_and_the_refusal_says_what_would() {
         ("cdn user remove", &["kart/prod", "tester"], "removes the user tester of kart/prod"),
         ("restore", &["tokens=restored"], "copies restored over tokens"),
     ];
-    // A load of the local stack costs nothing.
+    // A load of the local stack costs nothing; a move has a folder of its own (`process::moving`).
     let asks: BTreeSet<_> = VERBS.iter().filter(|(_, does)| *does == Ends).map(|(verb, _)| *verb).collect();
-    let tried: BTreeSet<_> = verbs.iter().map(|(verb, ..)| *verb).chain(["load"]).collect();
+    let tried: BTreeSet<_> = verbs.iter().map(|(verb, ..)| *verb).chain(["load", "move"]).collect();
     assert_eq!(tried, asks);
 
     let before = scene.ask(&["game", "export", "kart"]).await;

@@ -80,7 +80,7 @@ async fn a_damaged_signing_key_is_named_with_its_remedy() {
     // A process that was killed before the key had its name.
     fs::write(format!("{key}.new"), "half").unwrap();
     Local::start_in(&data).await.interrupt().await;
-    assert_eq!((fs::read(&key).unwrap().len(), mode(&key)), (32, 0o600));
+    assert_eq!((fs::read(&key).unwrap().len(), mode(&key)), (64, 0o600));
     assert!(!Path::new(&format!("{key}.new")).exists());
 }
 

@@ -35,6 +35,24 @@ pub enum EmulatorError {
         /// What is wrong.
         problem: String,
     },
+    /// The data is of a later release.
+    #[error(
+        "the data in {path} has the form {found}, and this release ({release}) knows those up to {known}; install \
+         the release that wrote it, or a later one, or restore a backup",
+        release = env!("CARGO_PKG_VERSION"),
+        known = super::stamp::FORM
+    )]
+    Newer {
+        /// The database's file.
+        path: PathBuf,
+        /// Its form.
+        found: u32,
+    },
+    /// This build of SQLite does not sync each write.
+    #[error(
+        "this program was built with a SQLite that does not sync each write: build it without LIBSQLITE3_FLAGS"
+    )]
+    NotDurable,
     /// The data folder holds a table of another shape.
     #[error(
         "table {table} in the data folder differs from the template in its {part}; choose another folder"

@@ -12,6 +12,9 @@ use dynoxide::{Database, DynoxideError};
 use super::error::EmulatorError;
 use crate::template::{AttributeType, Index, Key, Projection, Table};
 
+/// The part of a table that no upgrade changes.
+pub(super) const KEY: &str = "key";
+
 /// Creates `table`, or checks that the one of its name has the same shape.
 pub(super) fn ensure(database: &Database, table: &Table) -> Result<(), EmulatorError> {
     let refused = |source| EmulatorError::Table { table: table.logical_id.clone(), source };
@@ -34,7 +37,7 @@ pub(super) fn ensure(database: &Database, table: &Table) -> Result<(), EmulatorE
                 provisioned_throughput: None,
             });
             if found.key_schema != wanted.key_schema {
-                return Err(differs("key"));
+                return Err(differs(KEY));
             }
             if sorted_attributes(found.attribute_definitions)
                 != sorted_attributes(wanted.attribute_definitions)

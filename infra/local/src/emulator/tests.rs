@@ -316,3 +316,43 @@ fn a_table_that_dynamodb_refuses_is_named() {
     let error = Emulator::start(&Storage::Memory, &[table]).unwrap_err();
     assert!(matches!(&error, EmulatorError::Table { table, .. } if table == "LobbiesTable"), "{error}");
 }
+
+#[tokio::test]
+async fn a_durable_folder_gets_the_indexes_of_a_later_release_with_all_its_items() {
+    let folder = TestFolder::new();
+    let storage = Storage::Durable(folder.0.clone());
+    let attribute = |name: &str| name.to_owned();
+    let before = Table {
+        attributes: vec![(attribute("sk"), AttributeType::Text), (attribute("pk"), AttributeType::Text)],
+        indexes: Vec::new(),
+        ..lobbies()
+    };
+    let gone = Table { logical_id: "GoneTable".to_owned(), ..lobbies() };
+    let emulator = Emulator::start(&storage, &[before, gone]).unwrap();
+    // More than a page of a scan, which ends at a megabyte.
+    let filler = "x".repeat(100_000);
+    for number in 0..30 {
+        let item = json!({ "pk": { "S": "p" }, "sk": { "S": number.to_string() },
+                           "free": { "N": number.to_string() }, "filler": { "S": filler } });
+        call(&emulator, "PutItem", json!({ "TableName": "LobbiesTable", "Item": item })).await;
+    }
+    emulator.shutdown().await.unwrap();
+    // What an upgrade that was killed left behind.
+    fs::write(folder.0.join("muster.db.new"), "half").unwrap();
+
+    let emulator = Emulator::start(&storage, &[lobbies()]).unwrap();
+    let query = json!({ "TableName": "LobbiesTable", "IndexName": "by-free", "Select": "COUNT",
+                        "KeyConditionExpression": "pk = :p AND free > :n",
+                        "ExpressionAttributeValues": { ":p": { "S": "p" }, ":n": { "N": "19" } } });
+    assert_eq!(call(&emulator, "Query", query).await["Count"], 10);
+    emulator.shutdown().await.unwrap();
+    assert!(folder.0.join(upgrade::BEFORE_FILE).is_file() && !folder.0.join("muster.db.new").exists());
+
+    // A local run changes nothing of what it finds.
+    let plain = Table { indexes: Vec::new(), ..lobbies() };
+    let refused = Emulator::start(&folder.storage(), &[plain]).unwrap_err();
+    assert!(matches!(refused, EmulatorError::TableDiffers { .. }), "{refused}");
+    let rekeyed = Table { key: Key { partition: "pk".to_owned(), sort: None }, ..lobbies() };
+    let refused = Emulator::start(&storage, &[rekeyed]).unwrap_err();
+    assert!(matches!(refused, EmulatorError::TableDiffers { part: "key", .. }), "{refused}");
+}

@@ -47,8 +47,8 @@ pub(crate) async fn run(options: Options, target: &Target) -> Reported {
     if stage.is_some() || !target.is_named() {
         return Ok(table(stage));
     }
-    if target.is_local() {
-        let text = "the local stack costs nothing; `muster cost` alone estimates a stack in AWS, and \
+    if target.is_here() {
+        let text = "AWS charges nothing for this machine; `muster cost` alone estimates a stack in AWS, and \
                     `muster cost --stack NAME` reads one";
         return Ok(Report { text: text.to_owned(), json: json!({ "month": 0.0 }) });
     }
