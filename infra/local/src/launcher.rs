@@ -65,8 +65,8 @@ pub struct Launcher {
 type Reason = Option<(StartId, String)>;
 
 impl Launcher {
-    /// Looks after the game servers in `store` from now on, which register at `api_url`. Those that an earlier
-    /// process of the stack had started are over, since their processes are.
+    /// Looks after the game servers in `store` from now on, which register at `api_url`. Those that an
+    /// earlier process of the stack had started are over, since their processes are.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

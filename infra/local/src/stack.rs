@@ -347,7 +347,8 @@ impl Stack {
         &self.functions
     }
 
-    /// Stops the stack after it has ended the game servers that it had started, answered the requests under way and written the data to disk.
+    /// Stops the stack after it has ended the game servers that it had started, answered the requests under
+    /// way and written the data to disk.
     ///
     /// # Errors
     /// [`StackError::Emulator`] when the database had stopped before.

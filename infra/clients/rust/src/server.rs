@@ -366,7 +366,8 @@ impl GameServer {
         Ok(())
     }
 
-    /// Whom the service does not know has drained, was given up, or registers again. Either way its lobbies are gone.
+    /// Whom the service does not know has drained, was given up, or registers again. Either way its lobbies
+    /// are gone.
     async fn forgotten(&self) -> Result<HeartbeatResponse, Error> {
         if self.inner.is_stopping.load(Ordering::Relaxed) || self.inner.options.is_on_demand {
             self.finish();

@@ -11,8 +11,8 @@ use shared::{
     wire::ports::{PortRangeSpec, PortSpec},
 };
 
-/// A port of the server, as `LABEL=NUMBER/PROTOCOL` or `LABEL=FIRST-LAST/PROTOCOL`; as `LABEL/PROTOCOL` it has
-/// no number yet.
+/// A port of the server, as `LABEL=NUMBER/PROTOCOL` or `LABEL=FIRST-LAST/PROTOCOL`; as `LABEL/PROTOCOL` it
+/// has no number yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Port {
     pub label: String,
