@@ -30,4 +30,5 @@ mod screening;
 mod seating;
 mod shards;
 mod simulation;
+mod starting;
 mod tags;
