@@ -7,3 +7,4 @@ pub mod lobby_operation;
 pub mod metrics;
 pub mod operation;
 pub mod seat_parts;
+pub mod triggered;

@@ -34,7 +34,8 @@ mod service;
 use document::Document;
 
 /// The variables that functions' parts read, in addition to names of tables.
-const VARIABLES_OF_PARTS: [(&str, &[&str]); 7] = [
+const VARIABLES_OF_PARTS: [(&str, &[&str]); 8] = [
+    ("instance.keys()", SIGNING_KEYS),
     ("CloudParts::of(", SIGNING_KEYS),
     (".cloud_auth()", SIGNING_KEYS),
     (".matchmaker_auth()", SIGNING_KEYS),
@@ -159,8 +160,13 @@ fn secrets_are_read_by_the_functions_that_send_them_and_written_by_the_one_that_
         let on_secrets = function.permissions.granted().filter(|(_, table)| *table == "SecretsTable");
         granted.extend(on_secrets.map(|(action, _)| format!("{name}: {action}")));
     }
-    let expected =
-        ["create-lobby: GetItem", "create-version: PutItem", "find-lobby: GetItem", "join-lobby: GetItem"];
+    let expected = [
+        "create-lobby: GetItem",
+        "create-version: PutItem",
+        "find-lobby: GetItem",
+        "join-lobby: GetItem",
+        "start-server: GetItem",
+    ];
     assert_eq!(granted, expected.map(ToOwned::to_owned).into());
 }
 

@@ -31,4 +31,5 @@ mod screening;
 mod seating;
 mod shards;
 mod simulation;
+mod starting;
 mod tags;

@@ -31,7 +31,7 @@ pub struct Template {
     pub tables: Vec<Table>,
     /// Cross-origin rules of the HTTP API.
     pub cors: Cors,
-    /// The functions with a route, by their code's folder.
+    /// The functions, with a route or without, by their code's folder.
     pub functions: BTreeMap<String, FunctionProperties>,
 }
 
@@ -80,7 +80,7 @@ impl Template {
             let root = Node { resource: id, property: String::new(), yaml: resource };
             match kind.as_str() {
                 Some("AWS::Serverless::Function") => {
-                    template.add_routes(&root, shared_timeout.unwrap_or(USUAL_TIMEOUT))?;
+                    template.add_function(&root, shared_timeout.unwrap_or(USUAL_TIMEOUT))?;
                 }
                 Some("AWS::DynamoDB::Table") => template.tables.push(Table::read(&root)?),
                 Some("AWS::Serverless::HttpApi") => {
@@ -95,8 +95,14 @@ impl Template {
         Ok(template)
     }
 
-    fn add_routes(&mut self, function: &Node<'_>, usual_timeout: Duration) -> Result<(), TemplateError> {
+    fn add_function(&mut self, function: &Node<'_>, usual_timeout: Duration) -> Result<(), TemplateError> {
         let properties = function.get("Properties")?;
+        let code_uri = properties.get("CodeUri")?;
+        let own = FunctionProperties {
+            permissions: Permissions::read(&properties)?,
+            timeout: timeout(&properties)?.unwrap_or(usual_timeout),
+        };
+        self.functions.insert(code_uri.text()?.to_owned(), own);
         let Some(events) = properties.find("Events")? else {
             return Ok(());
         };
@@ -109,7 +115,7 @@ impl Template {
             let path = event.get("Path")?;
             let route = Route {
                 function: function.resource.to_owned(),
-                code_uri: properties.get("CodeUri")?.text()?.to_owned(),
+                code_uri: code_uri.text()?.to_owned(),
                 method: match method.text()?.to_ascii_uppercase().as_str() {
                     any @ ("ANY" | "*" | "X-AMAZON-APIGATEWAY-ANY-METHOD") => {
                         return Err(method.unsupported(any));
@@ -122,11 +128,6 @@ impl Template {
             if let Some(other) = self.routes.iter().find(is_same) {
                 return Err(path.error(Problem::Taken(format!("{} of {}", other.key(), other.function))));
             }
-            let function = FunctionProperties {
-                permissions: Permissions::read(&properties)?,
-                timeout: timeout(&properties)?.unwrap_or(usual_timeout),
-            };
-            self.functions.insert(route.code_uri.clone(), function);
             self.routes.push(route);
         }
         Ok(())
@@ -206,7 +207,7 @@ Resources:
           Properties: { Schedule: rate(1 minute) }
   Sweeper:
     Type: AWS::Serverless::Function
-    Properties: { CodeUri: !Sub "functions/${Stage}" }
+    Properties: { CodeUri: functions/sweep }
   SetVersion:
     Type: AWS::Serverless::Function
     Properties:
@@ -268,6 +269,7 @@ Outputs:
             .iter()
             .map(|route| (route.function.as_str(), route.code_uri.as_str(), route.key()))
             .collect();
+        assert!(Template::parse(TEMPLATE).unwrap().functions.contains_key("functions/sweep"));
         assert_eq!(
             read,
             [

@@ -6,7 +6,7 @@
 //! trusts all of the machine's.
 
 use aws_smithy_http_client::{
-    Builder, HttpClientError,
+    Builder, Connector, HttpClientError,
     tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::{
@@ -35,15 +35,32 @@ pub const CRYPTOGRAPHY: Provider = Provider::Rustls(CryptoMode::Ring);
 /// # Errors
 /// When the library cannot use these authorities.
 pub fn https_client(region: &str, bundle: Option<Vec<u8>>) -> Result<SharedHttpClient, HttpClientError> {
+    let context = trusting(region, bundle)?;
+    let client = Builder::new().tls_provider(CRYPTOGRAPHY).tls_context(context).build_https();
+    Ok(SharedHttpClient::new(ConnectedOnce(client)))
+}
+
+/// A connector that trusts the same.
+///
+/// # Errors
+/// As [`https_client`].
+pub fn https_connector(
+    region: &str,
+    bundle: Option<Vec<u8>>,
+) -> Result<SharedHttpConnector, HttpClientError> {
+    let context = trusting(region, bundle)?;
+    let connector = Connector::builder().tls_provider(CRYPTOGRAPHY).tls_context(context).build();
+    Ok(SharedHttpConnector::new(connector))
+}
+
+fn trusting(region: &str, bundle: Option<Vec<u8>>) -> Result<TlsContext, HttpClientError> {
     let is_apart = ["cn-", "us-iso", "eu-iso", "eusc-"].iter().any(|prefix| region.starts_with(prefix));
     let trusted = match bundle {
         Some(bundle) => TrustStore::empty().with_pem_certificate(bundle),
         None if is_apart => TrustStore::default(),
         None => TrustStore::empty().with_pem_certificate(AUTHORITIES),
     };
-    let context = TlsContext::builder().with_trust_store(trusted).build()?;
-    let client = Builder::new().tls_provider(CRYPTOGRAPHY).tls_context(context).build_https();
-    Ok(SharedHttpClient::new(ConnectedOnce(client)))
+    TlsContext::builder().with_trust_store(trusted).build()
 }
 
 /// An HTTP client that builds its connector when the first is needed.

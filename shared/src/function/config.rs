@@ -9,8 +9,8 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
 use crate::{
     auth::keys::{SigningKeyTooShort, TokenKeys},
-    base::aws,
-    outside::{endpoints::Outside, web_client::Reach},
+    base::{ambient::Ambient, aws},
+    outside::{aws_api::AwsApi, endpoints::Outside, web_client::Reach},
     store::client::{Store, TableNames, aws_client, emulator_client},
 };
 
@@ -100,6 +100,17 @@ impl Environment {
         endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
     }
 
+    /// AWS's other services. `AWS_CA_BUNDLE` and the variables of Lambda as for [`Self::store`].
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when region or credentials are missing.
+    pub fn aws_api(&self, ambient: Ambient) -> Result<AwsApi, InvalidConfig> {
+        let region = self.required("AWS_REGION")?;
+        let connector = aws::https_connector(&region, self.authorities()?)
+            .map_err(|_| invalid("AWS_CA_BUNDLE", "names authorities that cannot be used"))?;
+        Ok(AwsApi::new(region, self.credentials()?, connector, ambient))
+    }
+
     fn https_client(&self, region: &str) -> Result<SharedHttpClient, InvalidConfig> {
         aws::https_client(region, self.authorities()?)
             .map_err(|_| invalid("AWS_CA_BUNDLE", "names authorities that cannot be used"))
@@ -178,7 +189,11 @@ impl Environment {
         self.optional(variable).map(parse).transpose()
     }
 
-    fn required(&self, variable: &'static str) -> Result<String, InvalidConfig> {
+    /// A variable's text.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when it is absent or empty.
+    pub fn required(&self, variable: &'static str) -> Result<String, InvalidConfig> {
         self.optional(variable).ok_or_else(|| invalid(variable, "is missing"))
     }
 }

@@ -168,8 +168,15 @@ impl Instance {
     /// # Errors
     /// As [`Self::store`], [`Self::keys`] and [`Environment::outside`].
     pub fn screening(&self) -> Result<Screening, InvalidConfig> {
-        let outside = self.outside.clone().map_or_else(|| self.environment.outside(), Ok)?;
-        Ok(Screening::new(self.store()?, self.keys()?, self.ambient(), outside))
+        Ok(Screening::new(self.store()?, self.keys()?, self.ambient(), self.outside()?))
+    }
+
+    /// The services outside of the deployment.
+    ///
+    /// # Errors
+    /// As [`Environment::outside`].
+    pub fn outside(&self) -> Result<Outside, InvalidConfig> {
+        self.outside.clone().map_or_else(|| self.environment.outside(), Ok)
     }
 
     /// The seating, which begins and ends requests for seats. `MUSTER_EDGE_ONLY`: whether each must come

@@ -46,16 +46,21 @@ pub fn functions(signing_key: &str) -> Vec<Function> {
 }
 
 /// The value that CloudFormation would give: of a parameter its default, of a table its name, of the secret
-/// the key.
+/// the key. Of conditions none holds.
 fn resolve(value: &Value, template: &Value, signing_key: &str) -> String {
+    if let Some([_, _, otherwise]) = value["Fn::If"].as_array().map(Vec::as_slice) {
+        return resolve(otherwise, template, signing_key);
+    }
     match (value["Ref"].as_str(), value["Fn::Sub"].as_str()) {
         // The local stack names tables by their logical identifiers.
         (Some(name), _) if name.ends_with("Table") => name.to_owned(),
+        (Some(name), _) if name.ends_with("Queue") => format!("https://sqs.example/{name}"),
         (Some(name), _) => text(&template["Parameters"][name]["Default"]),
         (_, Some(sub)) if sub.contains("resolve:secretsmanager:${SigningKeySecret}") => {
             signing_key.to_owned()
         }
         (_, Some(sub)) if sub.contains("${AWS::StackName}") => sub.replace("${AWS::StackName}", "a-stack"),
+        (_, Some(sub)) if sub.starts_with("https://${HttpApi}") => "https://api.example".to_owned(),
         _ => text(value),
     }
 }

@@ -50,7 +50,9 @@ impl Permissions {
                 for action in one_or_more(&statement.get("Action")?)? {
                     let action = action.text()?;
                     for resource in &resources {
-                        if let Some(action) = action.strip_prefix("dynamodb:") {
+                        if let Some(action) = action.strip_prefix("dynamodb:")
+                            && !is_stream(resource)
+                        {
                             permissions.tables.insert((action.to_owned(), table_or_index(resource)?));
                         }
                     }
@@ -63,6 +65,11 @@ impl Permissions {
 
 fn one_or_more<'a>(node: &Node<'a>) -> Result<Vec<Node<'a>>, TemplateError> {
     if node.yaml.is_sequence() { node.items() } else { Ok(vec![node.property("0")]) }
+}
+
+/// Whether it is the stream of a table, which Lambda reads.
+fn is_stream(node: &Node<'_>) -> bool {
+    matches!(node.yaml, Yaml::Tagged(_, inner) if inner.as_str().is_some_and(|text| text.ends_with(".StreamArn")))
 }
 
 /// `!GetAtt LobbiesTable.Arn` or `!Sub ${LobbiesTable.Arn}/index/candidates`.

@@ -7,25 +7,23 @@
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::ProvideCredentials as _;
-use aws_sigv4::{
-    http_request::{SignableBody, SignableRequest, SigningSettings, sign},
-    sign::v4::SigningParams,
-};
 use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::{
     http::{HttpConnector as _, SharedHttpConnector},
     orchestrator::HttpRequest,
 };
 use http_body_util::{BodyExt as _, Limited};
-use hyper::Request;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::base::{ambient::Timestamp, aws::CRYPTOGRAPHY};
+use shared::{
+    base::{ambient::Timestamp, aws::CRYPTOGRAPHY},
+    outside::aws_api::{Service, endpoint, signed},
+};
 
 /// Queries that CloudWatch takes at once.
 const QUERIES_MAX: usize = 500;
@@ -33,13 +31,6 @@ const QUERIES_MAX: usize = 500;
 const ALARMS_MAX: usize = 100;
 /// Largest answer: 100,800 values with their times.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// A service: its name in hosts and signatures, the prefix of its operations, and its type of content.
-struct Service {
-    name: &'static str,
-    prefix: &'static str,
-    content_type: &'static str,
-}
-
 const METRICS: Service = Service {
     name: "monitoring",
     prefix: "GraniteServiceVersion20100801",
@@ -288,34 +279,12 @@ impl<'a> CloudWatch<'a> {
     }
 
     async fn signed(&self, service: &Service, operation: &str, body: String) -> Result<HttpRequest, String> {
-        let text = |error: &dyn std::error::Error| error.to_string();
         let provider = self.config.credentials_provider().ok_or("there are no credentials")?;
-        let credentials = provider.provide_credentials().await.map_err(|error| text(&error))?;
+        let credentials = provider.provide_credentials().await.map_err(|error| error.to_string())?;
         let region = self.config.region().ok_or("there is no region: give --aws-region")?.as_ref();
-        let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
-        let own = || format!("https://{}.{region}.amazonaws.com{suffix}/", service.name);
-        let uri = self.config.endpoint_url().map_or_else(own, ToOwned::to_owned);
-        let target = format!("{}.{operation}", service.prefix);
-        let headers = [("content-type", service.content_type), ("x-amz-target", target.as_str())];
-        let identity = credentials.into();
-        let parameters = SigningParams::builder()
-            .identity(&identity)
-            .region(region)
-            .name(service.name)
-            .time(UNIX_EPOCH + Duration::from_millis(self.now.0))
-            .settings(SigningSettings::default());
-        let parameters = parameters.build().map_err(|error| text(&error))?.into();
-        let signable = SignableBody::Bytes(body.as_bytes());
-        let signable = SignableRequest::new("POST", uri.as_str(), headers.into_iter(), signable);
-        let signed =
-            sign(signable.map_err(|error| text(&error))?, &parameters).map_err(|error| text(&error))?;
-        let mut request = Request::post(uri.as_str());
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        let mut request = request.body(body.as_str().into()).map_err(|error| text(&error))?;
-        signed.into_parts().0.apply_to_request_http1x(&mut request);
-        HttpRequest::try_from(request).map_err(|error| text(&error))
+        let uri =
+            self.config.endpoint_url().map_or_else(|| endpoint(service.name, region), ToOwned::to_owned);
+        signed((service, operation), (region, &uri), credentials, &body, self.now)
     }
 }
 

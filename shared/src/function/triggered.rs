@@ -1,0 +1,79 @@
+//! A function without a route, which Lambda calls with events of other services.
+
+use std::{convert::Infallible, process::ExitCode, sync::Arc};
+
+use lambda_http::service_fn;
+use lambda_runtime::LambdaEvent;
+use serde_json::Value;
+use tracing::Instrument as _;
+
+use crate::{
+    base::log,
+    function::{
+        config::{Environment, InvalidConfig},
+        instance::Instance,
+        metrics::{Counter, Counts},
+    },
+    models::errors::Error,
+    request::trace::Trace,
+};
+
+/// What such a function does.
+pub trait Triggered: Sized + Send + Sync + 'static {
+    /// Its name in logs and metrics, verb-noun.
+    const NAME: &'static str;
+
+    /// Makes it of the parts of `instance` that it needs.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when the environment lacks a variable that a part needs, or has an unusable one.
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig>;
+
+    /// Does what one event asks for. Returns the answer to the service that sent it, and the first error, if
+    /// any: the answer says what to send again.
+    fn call(&self, event: Value) -> impl Future<Output = (Value, Option<Error>)> + Send;
+}
+
+/// Runs the function until Lambda ends the process: the whole of its `main`.
+#[must_use]
+pub fn run<T: Triggered>() -> ExitCode {
+    log::log_json();
+    let environment = Environment::of_process();
+    let counter = Counter::of(&environment);
+    let instance = Instance::of(environment);
+    match T::start(&instance).map_err(Into::into).and_then(|started| serve(started, instance, counter)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(cause = %error, "the function ended");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve<T: Triggered>(
+    triggered: T,
+    instance: Instance,
+    counter: Option<Counter>,
+) -> Result<(), lambda_http::Error> {
+    let served = Arc::new((triggered, counter, instance.ambient()));
+    let handler = service_fn(move |event: LambdaEvent<Value>| {
+        let served = Arc::clone(&served);
+        let span = tracing::info_span!("event", operation = T::NAME, request.id = %event.context.request_id);
+        async move {
+            let (triggered, counter, ambient) = &*served;
+            let (answer, error) = triggered.call(event.payload).await;
+            let counts = Counts::of(&Trace::default(), error.as_ref());
+            let line = counter.as_ref().and_then(|counter| counter.line(T::NAME, counts, ambient.now()));
+            if let Some(line) = line {
+                log::print(&line);
+            }
+            Ok::<_, Infallible>(answer)
+        }
+        .instrument(span)
+    });
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async move {
+        instance.connect().await;
+        drop(instance);
+        lambda_runtime::run(handler).await
+    })
+}
