@@ -42,10 +42,15 @@ pub fn shown_state(lobby: &Lobby, now: Timestamp) -> &'static str {
     }
 }
 
-/// Whether a game server gets lobbies, and if not, why.
+/// Whether a game server gets lobbies, and if not, why. One that Muster has started is `requested` until it
+/// registers, and `late` where nobody gave it up at its deadline.
 #[must_use]
 pub fn server_state(server: &Server, now: Timestamp) -> &'static str {
-    if server.is_deregistered() {
+    if let Some(deadline) = server.deadline() {
+        if deadline <= now { "late" } else { "requested" }
+    } else if let Some(stage) = server.stage.filter(|stage| stage.is_over()) {
+        stage.name()
+    } else if server.is_deregistered() {
         "draining"
     } else if server.lease_until <= now {
         "silent"

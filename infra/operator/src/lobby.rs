@@ -301,6 +301,8 @@ async fn list_servers(of: OfNamespace, deployment: &Deployment) -> Reported {
             "game_modes": game_modes, "state": state, "start_id": start_id,
             "token_id": server.owner.as_ref().map(|owner| &owner.token_id), "started_at": started,
             "lease_expires_at": lease, "heard_at": heard,
+            "requested_at": server.launch.as_ref().map(|launch| time(launch.requested_at)),
+            "handle": server.handle, "failure": server.failure,
         });
         let row = [
             id.to_string(),

@@ -230,10 +230,13 @@ fn requested_storms(mut arguments: impl Iterator<Item = String>) -> Vec<Storm> {
     storms
 }
 
-/// Plays the moments of servers on demand by `seed`, and fails where something that must always hold does
-/// not.
-fn play_moments(seed: u64) -> ExitCode {
-    let moments = moments(seed);
+/// Plays the moments of servers on demand by `seed`, or the `nth` of them, counted from 0, and fails where
+/// something that must always hold does not.
+fn play_moments(seed: u64, nth: Option<u64>) -> ExitCode {
+    let mut moments = moments(seed);
+    if let Some(nth) = nth.and_then(|nth| usize::try_from(nth).ok()) {
+        moments = moments.into_iter().skip(nth).take(1).collect();
+    }
     let births = run_all(&moments, |moment| {
         let birth = run_moment(moment);
         eprintln!("{}", birth.row(&moment));
@@ -267,7 +270,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if env::args().nth(1).as_deref() == Some("--on-demand") {
-        return play_moments(env::args().nth(2).map_or(1, |seed| seed.parse().expect("a seed")));
+        let number = |nth| env::args().nth(nth).map(|number| number.parse().expect("a number"));
+        return play_moments(number(2).unwrap_or(1), number(3));
     }
     let (scenarios, is_quick) = requested();
     println!("{HEAD}");
