@@ -100,6 +100,8 @@ def with_pages(files, target, packages):
 
 def programs(out, target, folder):
     files = {name: (pathlib.Path(folder, name).read_bytes(), True) for name in PROGRAMS}
+    if "linux" in target:
+        files["muster.service"] = (read("infra/local/muster.service"), False)
     pack(out / f"muster-{target}.tar.gz", f"muster-{target}", with_pages(files, target, PROGRAMS))
 
 

@@ -247,6 +247,11 @@ impl Stack {
         let gateway = Gateway::new(routes, local, template.cors, ambient.clone())
             .with_console(console)
             .with_faults(Arc::clone(&faults));
+        // As players of one machine have it, for the tests that hold for both.
+        let gateway = match storage {
+            Storage::Durable(_) => gateway.with_service(Arc::default()),
+            Storage::Memory | Storage::Folder(_) => gateway,
+        };
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listening, async move {
             let _stopped_or_dropped = stopped.await;

@@ -1,6 +1,6 @@
 //! A stack of a test's own, and the games that it makes there.
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{env, net::Ipv4Addr, path::PathBuf, sync::Arc};
 
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
@@ -40,6 +40,10 @@ use shared::{
 };
 
 use crate::{answer::Answer, clock::TestClock, instance::Instance, second_opinion, tables::all_lobbies};
+
+/// The variable with a folder: tests then use the gateway and the storage of `muster-local serve`, each stack
+/// in a new folder there.
+pub const SERVED_VARIABLE: &str = "MUSTER_TEST_SERVED";
 
 /// A whole stack on ports of its own, with a clock that stands still.
 pub struct TestStack {
@@ -104,6 +108,12 @@ impl TestStack {
     }
 
     async fn start_among(outside: Outside, storage: Storage, ambient: Ambient) -> Self {
+        let storage = match (storage, env::var_os(SERVED_VARIABLE)) {
+            (Storage::Memory, Some(folder)) => {
+                Storage::Durable(PathBuf::from(folder).join(Ambient::system().uuid().to_string()))
+            }
+            (storage, _) => storage,
+        };
         // Silent, unless MUSTER_LOG sets more.
         log::log_text(log::Targets::new());
         let host = Ipv4Addr::LOCALHOST.into();

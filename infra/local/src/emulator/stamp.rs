@@ -7,7 +7,7 @@ use std::{
 };
 
 use dynoxide::Database;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::EmulatorError;
 
@@ -44,9 +44,12 @@ pub(crate) fn form(connection: &Connection) -> rusqlite::Result<u32> {
 /// # Errors
 /// [`EmulatorError::Newer`], [`EmulatorError::NotDurable`] and [`EmulatorError::Unreadable`].
 pub(super) fn check(path: &Path, is_durable: bool) -> Result<(), EmulatorError> {
-    let unreadable = |error: rusqlite::Error| EmulatorError::Unreadable {
-        path: path.to_owned(),
-        problem: error.to_string(),
+    let unreadable = |error: rusqlite::Error| {
+        let problem = match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => "it is no database".to_owned(),
+            _ => error.to_string(),
+        };
+        EmulatorError::Unreadable { path: path.to_owned(), problem }
     };
     let connection = connect(path).map_err(unreadable)?;
     let found = form(&connection).map_err(unreadable)?;

@@ -342,7 +342,8 @@ async fn a_durable_folder_gets_the_indexes_of_a_later_release_with_all_its_items
 
     let emulator = Emulator::start(&storage, &[lobbies()]).unwrap();
     let query = json!({ "TableName": "LobbiesTable", "IndexName": "by-free", "Select": "COUNT",
-                        "KeyConditionExpression": "pk = :p AND free > :n",
+                        "KeyConditionExpression": "pk = :p AND #free > :n",
+                        "ExpressionAttributeNames": { "#free": "free" },
                         "ExpressionAttributeValues": { ":p": { "S": "p" }, ":n": { "N": "19" } } });
     assert_eq!(call(&emulator, "Query", query).await["Count"], 10);
     emulator.shutdown().await.unwrap();
