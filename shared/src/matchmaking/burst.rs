@@ -30,6 +30,7 @@ use crate::{
         availability::Refusal,
         errors::Error,
         ids::{BurstSecret, LobbyId},
+        server::Server,
     },
     rules::criteria::NewLobby,
     seating::{reply::Found, seeker::Seeker},
@@ -103,8 +104,13 @@ impl Matchmaker {
     /// Creates a lobby without an election, where the pool is too busy for one; else `None`.
     async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Option<Step>, Error> {
         let new = &search.criteria.new_lobby;
-        let searched = new.searched();
-        if !self.pools.creates_alone(&searched, new.max_players, self.ambient.now()) {
+        let (searched, now) = (new.searched(), self.ambient.now());
+        // Where no server runs yet, each lobby too many has one started.
+        let runs = |server: &Server| !server.is_requested() && server.fits(&new.pool.game_mode, now);
+        let has_place = || self.servers.count(&new.placement(), runs) > 0;
+        if !self.pools.creates_alone(&searched, new.max_players, now)
+            || (new.launch.is_some() && !has_place())
+        {
             return Ok(None);
         }
         let lobby_id = LobbyId::from(self.ambient.uuid());
