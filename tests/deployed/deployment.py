@@ -5,7 +5,7 @@ import re
 
 from account import REGION, WORKSPACE, until
 from roles import Roles
-from stack import FUNCTIONS, TEMPLATE, Stack, routes
+from stack import FUNCTIONS, ROUTED, TEMPLATE, Stack, routes
 
 # Of log groups.
 KINDS = ("Function", "Access")
@@ -45,7 +45,7 @@ def steps(account, build):
         """Each route of the OpenAPI document leads to the function that is named after its operation, at its
         published version."""
         resources, led = dev.resources(), routes()
-        assert set(led.values()) == set(FUNCTIONS), led
+        assert set(led.values()) == set(ROUTED), led
         for (method, path), function in led.items():
             answer = dev.api.ask(method, path.replace("{", "").replace("}", ""))
             expected = {"function": resources[function], "version": "1", "route": f"{method} {path}"}

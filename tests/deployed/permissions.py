@@ -17,7 +17,7 @@ from operations import (
     reads,
     screened,
 )
-from stack import FUNCTIONS
+from stack import ROUTED
 
 # A policy must have a statement.
 NOTHING = {"Effect": "Allow", "Action": "dynamodb:DescribeLimits", "Resource": "*"}
@@ -106,7 +106,7 @@ def steps(scene):
         """Without any one statement of its policy, a call of the function is refused or its answer is another
         one."""
         shown, unshown = 0, {}
-        for function, binary in FUNCTIONS.items():
+        for function, binary in ROUTED.items():
             role, policy, statements = stack.statements(function)
             requests = [(REQUESTS[binary], None), *MORE.get(binary, [])] if statements else []
             whole = [ask(*request, role, policy, statements, statements) for request in requests]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from account import PATIENCE, WORKSPACE
 from operations import REQUESTS, World
-from stack import FUNCTIONS
+from stack import ROUTED
 
 SMOKE = WORKSPACE / ".github" / "workflows" / "deploy-stage.yml"
 
@@ -44,7 +44,7 @@ def steps(scene):
     def answers():
         """Each operation answers 200 out of a namespace that its function does not know yet, with the
         permissions of its role alone."""
-        assert set(REQUESTS) == set(FUNCTIONS.values()), set(REQUESTS) ^ set(FUNCTIONS.values())
+        assert set(REQUESTS) == set(ROUTED.values()), set(REQUESTS) ^ set(ROUTED.values())
         for request in REQUESTS.values():
             stack.api.ask(*request(World(scene.game)))
         return f"{len(REQUESTS)} operations."

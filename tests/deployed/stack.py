@@ -18,6 +18,8 @@ TEMPLATE = (WORKSPACE / "template.yaml").read_text()
 FUNCTIONS = dict(
     re.findall(r"^  (\w+Function):\n(?:    .*\n)+?      CodeUri: functions/(\S+)$", TEMPLATE, re.MULTILINE)
 )
+# Those that the API calls.
+ROUTED = {function: binary for function, binary in FUNCTIONS.items() if binary != "start-server"}
 CODE = re.compile(r"^(      CodeUri: )functions/(\S+)$", re.MULTILINE)
 CONFIG = tomllib.loads((WORKSPACE / "samconfig.toml").read_text())
 

@@ -1,6 +1,6 @@
 //! A function without a route, which Lambda calls with events of other services.
 
-use std::{convert::Infallible, process::ExitCode, sync::Arc};
+use std::{convert::Infallible, pin::Pin, process::ExitCode, sync::Arc};
 
 use lambda_http::service_fn;
 use lambda_runtime::LambdaEvent;
@@ -41,7 +41,14 @@ pub fn run<T: Triggered>() -> ExitCode {
     let environment = Environment::of_process();
     let counter = Counter::of(&environment);
     let instance = Instance::of(environment);
-    match T::start(&instance).map_err(Into::into).and_then(|started| serve(started, instance, counter)) {
+    let started = T::start(&instance).map(|triggered| {
+        let triggered = Arc::new(triggered);
+        Box::new(move |event| -> Answering {
+            let triggered = Arc::clone(&triggered);
+            Box::pin(async move { triggered.call(event).await })
+        })
+    });
+    match started.map_err(Into::into).and_then(|answers| serve(T::NAME, instance, counter, answers)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(cause = %error, "the function ended");
@@ -50,20 +57,24 @@ pub fn run<T: Triggered>() -> ExitCode {
     }
 }
 
-fn serve<T: Triggered>(
-    triggered: T,
+/// A future answer, with the first error.
+type Answering = Pin<Box<dyn Future<Output = (Value, Option<Error>)> + Send>>;
+
+fn serve(
+    name: &'static str,
     instance: Instance,
     counter: Option<Counter>,
+    answers: Box<dyn Fn(Value) -> Answering + Send + Sync>,
 ) -> Result<(), lambda_http::Error> {
-    let served = Arc::new((triggered, counter, instance.ambient()));
+    let served = Arc::new((answers, counter, instance.ambient()));
     let handler = service_fn(move |event: LambdaEvent<Value>| {
         let served = Arc::clone(&served);
-        let span = tracing::info_span!("event", operation = T::NAME, request.id = %event.context.request_id);
+        let span = tracing::info_span!("event", operation = name, request.id = %event.context.request_id);
         async move {
-            let (triggered, counter, ambient) = &*served;
-            let (answer, error) = triggered.call(event.payload).await;
+            let (answers, counter, ambient) = &*served;
+            let (answer, error) = answers(event.payload).await;
             let counts = Counts::of(&Trace::default(), error.as_ref());
-            let line = counter.as_ref().and_then(|counter| counter.line(T::NAME, counts, ambient.now()));
+            let line = counter.as_ref().and_then(|counter| counter.line(name, counts, ambient.now()));
             if let Some(line) = line {
                 log::print(&line);
             }
