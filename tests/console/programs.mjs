@@ -49,7 +49,10 @@ async function answered(response) {
   return answer;
 }
 
-/** The local stack with its demo game. */
+/** What game servers by hand name to get lobbies of the demo game. */
+const BUILD = "example-server";
+
+/** The local stack with its demo game, whose lobbies run on a game server by hand in each region. */
 export class Stack {
   static async start(binaries, more = ["--port", "0"]) {
     const stack = new Stack();
@@ -57,6 +60,11 @@ export class Stack {
     stack.program = new Program(join(binaries, "muster-local"), more);
     [, stack.base] = await stack.program.says(/^Muster listens on (\S+)$/);
     stack.demo = await (await fetch(`${stack.base}/_local/demo`)).json();
+    if (!more.includes("--config")) {
+      for (const region of stack.demo.region_ids) {
+        await stack.register({ server_id: `demo-${region}`, region_id: region, build: BUILD, capacity: 2_000, lease_seconds: 0 });
+      }
+    }
     stack.config = await stack.file("arena.json", '{"game_modes": {"arena": {"regions": ["fra"], "max_players": 10}}}');
     return stack;
   }

@@ -124,8 +124,12 @@ impl Program {
 
     /// How many lines on standard error contain `part` so far.
     pub fn logged_lines(&self, part: &str) -> usize {
-        let text = self.stderr.text.lock().expect("no reader panics");
-        text.lines().filter(|line| line.contains(part)).count()
+        self.log().lines().filter(|line| line.contains(part)).count()
+    }
+
+    /// Everything on standard error so far.
+    pub fn log(&self) -> String {
+        self.stderr.text.lock().expect("no reader panics").clone()
     }
 
     /// Everything on standard output so far.

@@ -34,6 +34,7 @@ mod listeners;
 mod load;
 mod log;
 mod moving;
+mod on_demand;
 mod operator;
 mod own_game;
 mod private;

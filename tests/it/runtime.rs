@@ -12,6 +12,7 @@
 use std::{collections::BTreeSet, fs, time::Duration};
 
 use harness::{
+    declared::Function,
     runtime_api::{self, Outcome},
     tls::behind_tls,
 };
@@ -52,6 +53,11 @@ pub(crate) fn status_and_body(event: &Value, response: &Value) -> (u64, Value) {
     (response["statusCode"].as_u64().expect("a status"), body)
 }
 
+/// The functions that the API calls.
+fn operations() -> Vec<Function> {
+    functions(SIGNING_KEY).into_iter().filter(|function| function.has_route).collect()
+}
+
 /// The tokens of any kind in a response.
 fn tokens_in(body: &Value) -> Vec<String> {
     let lobbies = body["lobbies"].as_array().into_iter().flatten();
@@ -63,7 +69,7 @@ fn tokens_in(body: &Value) -> Vec<String> {
 #[tokio::test]
 async fn every_function_of_the_template_answers_its_example_event() {
     let deployment = Deployment::start().await;
-    for function in functions(SIGNING_KEY) {
+    for function in operations() {
         let (status, body) = deployment.answer(&function.binary, &function.binary).await;
         assert_eq!(status, 200, "{}: {body}", function.binary);
         assert!(body.is_object(), "{}: {body}", function.binary);
@@ -143,7 +149,7 @@ async fn a_function_links_the_code_of_an_error_on_the_page_of_its_environment() 
 #[tokio::test]
 async fn an_event_that_is_not_of_the_gateway_fails_alone() {
     let deployment = Deployment::start().await;
-    for function in functions(SIGNING_KEY) {
+    for function in operations() {
         let mut instance = deployment.instance(&function.binary).await;
         for foreign in [json!({ "Records": [{ "eventSource": "aws:sqs" }] }), json!([]), json!("x")] {
             match instance.invoke(&foreign.to_string()).await {
@@ -160,7 +166,7 @@ async fn an_event_that_is_not_of_the_gateway_fails_alone() {
 #[tokio::test]
 async fn functions_log_each_request_as_json_and_never_a_secret() {
     let deployment = Deployment::start().await;
-    for function in functions(SIGNING_KEY) {
+    for function in operations() {
         let binary = &function.binary;
         let mut instance = deployment.instance(binary).await;
         let Example { event, mut secrets, .. } = deployment.example(binary).await;
@@ -235,7 +241,7 @@ async fn functions_log_each_request_as_json_and_never_a_secret() {
 async fn the_most_talkative_log_holds_no_secret_either() {
     let deployment = Deployment::start().await;
     let digest = CloudToken::parse(&deployment.cloud).unwrap().digest();
-    for function in functions(SIGNING_KEY) {
+    for function in operations() {
         let binary = &function.binary;
         let mut environment = deployment.environment(binary);
         environment.insert("MUSTER_LOG".to_owned(), "trace".to_owned());
@@ -258,7 +264,7 @@ async fn the_answers_that_hold_tokens_are_known_to_the_tests_of_the_log() {
     let deployment = Deployment::start().await;
     let form = regex_lite::Regex::new(r"[a-z_]+_ey[\w-]+\.[\w-]+\.[\w-]+|cloud_[\w-]{43}").unwrap();
     let mut issuing = Vec::new();
-    for function in functions(SIGNING_KEY) {
+    for function in operations() {
         let (_, body) = deployment.answer(&function.binary, &function.binary).await;
         let tokens: BTreeSet<_> = tokens_in(&body).into_iter().collect();
         let text = body.to_string();

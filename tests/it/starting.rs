@@ -40,6 +40,7 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate, matchers::method};
 
 use crate::screening::{outside, run_version, stalling};
 
+mod process;
 mod recipes;
 mod tasks;
 mod webhooks;

@@ -12,12 +12,14 @@ use shared::{
     hosting::launching::{Launching, Next, NotStarted, Order, Starter},
     models::{
         errors::Error,
+        game::StarterKind,
         ids::{ServerKey, StartId},
         server::Server,
-        starter::StarterSettings,
     },
+    outside::{endpoints::Outside, web_client::Reach, webhook::Webhooks},
     store::{client::Store, listing::servers_of},
 };
+use start_server::starter::RegionStarter;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::{JoinHandle, JoinSet},
@@ -25,27 +27,24 @@ use tokio::{
 
 use crate::processes::{Ended, Processes};
 
+/// The variable with the address at which a game server registers.
+const API_URL: &str = "MUSTER_API_URL";
 /// The pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What starts the game servers of a local stack: each region's own starter.
+/// The processes of a stack, for regions whose game servers are such.
 #[derive(Debug)]
-pub struct LocalStarter {
-    store: Store,
+pub struct OwnProcesses {
     processes: Arc<Processes>,
+    /// Where they register: on this machine, whatever others call it.
+    api_url: String,
 }
 
-impl Starter for LocalStarter {
-    async fn start(&self, order: &Order) -> Result<String, NotStarted> {
-        match self.store.starter(&order.game_id, &order.region_id).await {
-            Ok(Some(StarterSettings::Process { command })) => self.processes.start(order, &command).await,
-            Ok(Some(other)) => {
-                let kind = other.kind().name();
-                Err(NotStarted::Refused(format!("the local stack starts processes, and nothing by {kind}")))
-            }
-            Ok(None) => Err(NotStarted::Refused("its region has no starter".to_owned())),
-            Err(_) => Err(NotStarted::NotNow("the store failed".to_owned())),
-        }
+impl start_server::starter::Processes for OwnProcesses {
+    async fn start(&self, command: &[String], order: &Order) -> Result<String, NotStarted> {
+        let mut order = order.clone();
+        order.environment.insert(API_URL.to_owned(), self.api_url.clone());
+        self.processes.start(order, command).await
     }
 
     async fn end(&self, order: &Order) -> Result<(), NotStarted> {
@@ -65,32 +64,39 @@ pub struct Launcher {
 type Reason = Option<(StartId, String)>;
 
 impl Launcher {
-    /// Looks after the game servers in `store` from now on, which register at `api_url`. Those that an
-    /// earlier process of the stack had started are over, since their processes are.
+    /// Looks after the game servers in `store` from now on, as `notices` ask for. They register at
+    /// `public_url`, and processes at `url`. Once this returns, the processes of an earlier process of the
+    /// stack are over in the store, too.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn start(
         store: &Store,
         keys: Arc<TokenKeys>,
-        ambient: &Ambient,
-        api_url: String,
+        (ambient, outside): (&Ambient, Outside),
+        (url, public_url): (String, String),
         notices: UnboundedReceiver<ServerKey>,
     ) -> Result<Self, Error> {
         let (ended, endings) = unbounded_channel();
         let processes = Arc::new(Processes::new(ambient.clone(), ended));
-        let starter = LocalStarter { store: store.clone(), processes: Arc::clone(&processes) };
-        let launching = Launching::new(store.clone(), keys, ambient.clone(), api_url, starter);
+        let own = OwnProcesses { processes: Arc::clone(&processes), api_url: url };
+        // A receiver on this machine may be called, too.
+        let webhooks = Webhooks::new(Outside { reach: Reach::Anywhere, ..outside }, ambient.clone());
+        let starter = RegionStarter::new(store.clone(), webhooks, None, own);
+        let launching = Launching::new(store.clone(), keys, ambient.clone(), public_url, starter);
+        let launching = Arc::new(launching);
         let mut watch = Watch {
-            launching: Arc::new(launching),
+            launching: Arc::clone(&launching),
             ambient: ambient.clone(),
             looks: HashMap::new(),
             tasks: JoinSet::new(),
         };
-        for server in started_before(store).await? {
-            let start = server.start_id.filter(|_| server.handle.is_some());
-            let over = start.map(|start_id| (start_id, "it ended with the local stack before".to_owned()));
-            watch.look(server.server, over);
+        for (server, is_process) in started_before(store).await? {
+            if let (true, Some(start_id)) = (is_process && server.handle.is_some(), &server.start_id) {
+                let how = "its process ended with the local stack before";
+                let _is_due = launching.process_ended(&server.server, start_id, how).await?;
+            }
+            watch.look(server.server, None);
         }
         Ok(Self { processes, running: tokio::spawn(watch.run(notices, endings)) })
     }
@@ -102,13 +108,17 @@ impl Launcher {
     }
 }
 
-/// The servers that Muster had started, or was about to, before this process.
-async fn started_before(store: &Store) -> Result<Vec<Server>, Error> {
+/// The servers that Muster had started, or was about to, before this process, and whether as processes.
+async fn started_before(store: &Store) -> Result<Vec<(Server, bool)>, Error> {
     let mut started = Vec::new();
     for game in store.games().await? {
         for namespace in store.namespaces(&game.game_id).await? {
             let servers = servers_of(store, &game, &namespace.namespace_id).await?;
-            started.extend(servers.into_iter().filter(|server| server.launch.is_some()));
+            let launched = servers.into_iter().filter(|server| server.launch.is_some());
+            started.extend(launched.map(|server| {
+                let starter = game.regions.get(&server.region_id).and_then(|region| region.starter);
+                (server, starter == Some(StarterKind::Process))
+            }));
         }
     }
     Ok(started)

@@ -89,10 +89,10 @@ impl Processes {
     ///
     /// # Errors
     /// [`NotStarted`].
-    pub async fn start(&self, order: &Order, command: &[String]) -> Result<String, NotStarted> {
+    pub async fn start(&self, order: Order, command: &[String]) -> Result<String, NotStarted> {
         let (answer, answered) = oneshot::channel();
         let command = command.iter().map(OsString::from).collect();
-        let _ends = self.asks.send(Ask::Start { order: Box::new(order.clone()), command, answer });
+        let _ends = self.asks.send(Ask::Start { order: Box::new(order), command, answer });
         answered.await.unwrap_or_else(|_| Err(NotStarted::NotNow("the stack ends".to_owned())))
     }
 

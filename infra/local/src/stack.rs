@@ -234,6 +234,8 @@ impl Stack {
         };
         let current = Arc::new(CurrentDemo::new(demo.clone()));
         let keyed = Arc::clone(&keys);
+        #[cfg(unix)]
+        let called = outside.clone();
         let functions = Functions::new(store.clone(), template.functions, keyed, ambient.clone(), outside)
             .with_documentation(&format!("{}{}", demo.base_url, errors::PATH));
         let functions = Arc::new(functions);
@@ -252,19 +254,20 @@ impl Stack {
             Storage::Durable(_) => gateway.with_service(Arc::default()),
             Storage::Memory | Storage::Folder(_) => gateway,
         };
-        let (stop, stopped) = oneshot::channel();
-        let gateway = tokio::spawn(gateway.serve(listening, async move {
-            let _stopped_or_dropped = stopped.await;
-        }));
+        // First, so that no find gets a place on a server whose process is gone.
         #[cfg(unix)]
         let launcher = match emulator.notices.receive().filter(|_| own_program.is_some()) {
             Some(notices) => {
-                let keys = Arc::new(TokenKeys::new(&key, None)?);
-                let started = Launcher::start(&store, keys, &ambient, url.clone(), notices).await;
+                let (keys, urls) = (Arc::clone(&keys), (url.clone(), demo.base_url.clone()));
+                let started = Launcher::start(&store, keys, (&ambient, called), urls, notices).await;
                 Some(started.map_err(DemoError::Store)?)
             }
             None => None,
         };
+        let (stop, stopped) = oneshot::channel();
+        let gateway = tokio::spawn(gateway.serve(listening, async move {
+            let _stopped_or_dropped = stopped.await;
+        }));
         Ok(Self {
             demo,
             url,

@@ -16,6 +16,8 @@ pub struct Function {
     pub code_uri: String,
     /// The binary that SAM builds for it: the only one of its package, named like the folder.
     pub binary: String,
+    /// Whether the API calls it.
+    pub has_route: bool,
     /// Its environment as deployed, but with the local stack's table names and a signing key of the test's.
     pub environment: BTreeMap<String, String>,
 }
@@ -39,6 +41,7 @@ pub fn functions(signing_key: &str) -> Vec<Function> {
                 logical_id: id.clone(),
                 binary: code_uri.strip_prefix("functions/").expect("a function's folder").to_owned(),
                 code_uri: code_uri.to_owned(),
+                has_route: resource["Properties"]["Events"].is_object(),
                 environment,
             }
         })
