@@ -5,7 +5,6 @@ mod agreement;
 mod artefacts;
 mod clients;
 mod cloud;
-mod collection;
 mod concurrency;
 mod conflicts;
 mod contract;

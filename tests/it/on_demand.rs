@@ -1,6 +1,12 @@
 //! Game servers on demand: what finds request, and what becomes of it (decision 76). The starter here has
 //! processes that are tasks of the test; they register through the gateway with the token that they get.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "this is test code: what cannot go on panics"
+)]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     pin::pin,

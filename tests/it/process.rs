@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, fs, net::TcpListener, os::unix::fs::PermissionsExt as _, time::Duration};
 
-use harness::Answer;
+use harness::{Answer, game_server::registration};
 use http::{Method, Request, request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -23,6 +23,7 @@ use tokio::time::{sleep, timeout};
 use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 
 mod agent;
+mod collection;
 mod commands;
 mod consent;
 mod cost;
@@ -246,20 +247,25 @@ async fn a_data_folder_in_use_is_refused_and_its_owner_goes_on() {
     let _found = local.find(&token, json!({ "game_modes": ["duel"] })).await.expect_ok();
 }
 
-/// Finds a duel, ends the stack by `end`, starts it again in the same folder, and expects the duel's second
-/// seat by the first stack's token.
+/// Finds a duel on a game server that outlives the stack, ends the stack by `end`, starts it again in the
+/// same folder, and expects the duel's second seat by the first stack's token.
 async fn expect_kept(end: impl AsyncFnOnce(Local)) {
     let folder = TestFolder::new();
-    let data = folder.path("data");
+    let (data, file) = (folder.path("data"), folder.path("modes.json"));
     let duel = json!({ "game_modes": ["duel"] });
-    let local = Local::start_in(&data).await;
+    fs::write(&file, r#"{"game_modes": {"duel": {"regions": ["fra"], "max_players": 2}}}"#).unwrap();
+    let start = || async { Local::start(&["--data", &data, "--config", &file]).await };
+    let local = start().await;
     let before = local.demo().await;
     let token = before["tokens"]["public"].as_str().unwrap();
+    let server = registration("by-hand", &json!({ "lease_seconds": 0 })).to_string();
+    let url = format!("{}/matchmaker/servers/register", local.base_url);
+    post(&url, before["tokens"]["server"].as_str().unwrap(), &server).await.expect_ok();
     let first = local.find(token, duel.clone()).await.expect_ok();
     let key = fs::read(folder.path("data/signing-key")).unwrap();
     end(local).await;
 
-    let local = Local::start_in(&data).await;
+    let local = start().await;
     let after = local.demo().await;
     for kept in ["game_id", "namespace_id", "other_namespace_id", "version_ids"] {
         assert_eq!(after[kept], before[kept], "{kept}");

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use shared::{
     auth::keys::TokenKeys,
-    base::ambient::{Ambient, Timestamp},
+    base::ambient::Ambient,
     cloud::{
         issuing::Issuer,
         provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game},
@@ -298,7 +298,9 @@ async fn set_starters(store: &Store, game: &Game, program: &Path) -> Result<(), 
     for region_id in game.regions.keys() {
         let command = vec![program.to_owned(), GAME_SERVER.to_owned()];
         let starter = StarterSettings::Process { command };
-        let _is_there = store.set_starter(&game.game_id, region_id, starter).await?;
+        if store.starter(&game.game_id, region_id).await?.as_ref() != Some(&starter) {
+            let _is_there = store.set_starter(&game.game_id, region_id, starter).await?;
+        }
     }
     Ok(())
 }
@@ -313,41 +315,18 @@ async fn add_servers(
     let now = ambient.now();
     for region_id in game.regions.keys() {
         let server_id = format!("demo-{region_id}").parse().map_err(incomplete)?;
-        let server = Server {
-            server: ServerKey { namespace_id: namespace.namespace_id.clone(), server_id },
-            start_id: None,
-            owner: None,
-            started_at: now,
-            game_id: Some(game.game_id.clone()),
-            former_starts: Vec::new(),
-            is_clearing: false,
+        let key = ServerKey { namespace_id: namespace.namespace_id.clone(), server_id };
+        let pool = PlacementPool {
+            namespace_id: namespace.namespace_id.clone(),
             region_id: region_id.clone(),
             build_id: None,
-            launch: None,
-            stage: None,
-            idle_since: None,
-            handle: None,
-            ended_at: None,
-            failure: None,
-            placement_pool: Some(PlacementPool {
-                build_id: None,
-                namespace_id: namespace.namespace_id.clone(),
-                region_id: region_id.clone(),
-            }),
-            free_from: now,
-            ranked_at: now,
-            capacity: LOBBIES_PER_SERVER,
-            used: 0,
-            allotted: 0,
-            cap_checked: 0,
-            lease_until: Timestamp::NEVER,
-            beat_at: now,
-            lease_ms: None,
-            game_modes: None,
-            auto_ready: true,
-            ports: server_ports(region_id)?,
-            registration: WriteId::random(ambient),
         };
+        let server = Server::standing(
+            (key, WriteId::random(ambient)),
+            (game.game_id.clone(), pool),
+            (LOBBIES_PER_SERVER, server_ports(region_id)?),
+            now,
+        );
         let _was_there = !store.add_server(&server).await?;
     }
     Ok(())

@@ -186,65 +186,67 @@ async fn main() -> ExitCode {
     if let Some(Command::GameServer) = arguments.command {
         return serve_example().await;
     }
+    let quiet = arguments.quiet;
     let says = |text: String| {
-        if !arguments.quiet {
+        if !quiet {
             // The stack continues to run when its output has no reader.
             let _no_reader = writeln!(io::stdout(), "{text}");
         }
     };
-    let result = async {
-        // Listens before the output says that the stack runs.
-        let end = EndRequest::listen();
-        let ambient = Ambient::system();
-        match arguments.command {
-            Some(Command::Store { address, port, container_host, environment }) => {
-                let address = SocketAddr::from((address, port));
-                let options = store_alone::Options { address, container_host, environment, ambient };
-                let store = StoreAlone::start(options).await?;
-                store.sweep_every(SWEEP);
-                says(store.text());
-                end.received().await;
-                return Ok(store.stop().await?);
-            }
-            Some(Command::Serve(options)) => return Ok(serve(options, ambient, end, says).await?),
-            Some(Command::Backup { data, to }) => {
-                backup::back_up(&data, &to)?;
-                says(format!("{} holds the data and the signing key: keep it secret", to.display()));
-                return Ok(());
-            }
-            Some(Command::Restore { backup, data }) => {
-                backup::back_up(&backup, &data)?;
-                says(format!("muster-local serve --data {}", data.display()));
-                return Ok(());
-            }
-            Some(Command::GameServer) | None => {}
-            #[cfg(unix)]
-            Some(Command::Child { .. }) => {}
-        }
-        let options = Options {
-            host: arguments.host,
-            port: arguments.port,
-            public_url: arguments.public_url,
-            storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
-            ambient,
-            outside: Environment::of_process().outside()?,
-            game: arguments.config,
-            faults: arguments.faults,
-            own_program: if cfg!(unix) { env::current_exe().ok() } else { None },
-        };
-        let mut stack = Stack::start(options).await?;
-        stack.sweep_every(SWEEP);
-        stack.sum_up_every(SUM);
-        says(welcome::text(&stack));
-        stack.follow_game_every(READ);
-        end.received().await;
-        Ok(stack.stop().await?)
-    };
-    let result: Result<(), Box<dyn Error>> = result.await;
-    match result {
+    match run(arguments, says).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }
+}
+
+/// Does what the command line asks for, until it is done or asked to end.
+async fn run(arguments: Arguments, says: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+    // Listens before the output says that the stack runs.
+    let end = EndRequest::listen();
+    let ambient = Ambient::system();
+    match arguments.command {
+        Some(Command::Store { address, port, container_host, environment }) => {
+            let address = SocketAddr::from((address, port));
+            let options = store_alone::Options { address, container_host, environment, ambient };
+            let store = StoreAlone::start(options).await?;
+            store.sweep_every(SWEEP);
+            says(store.text());
+            end.received().await;
+            return Ok(store.stop().await?);
+        }
+        Some(Command::Serve(options)) => return Ok(serve(options, ambient, end, says).await?),
+        Some(Command::Backup { data, to }) => {
+            backup::back_up(&data, &to)?;
+            says(format!("{} holds the data and the signing key: keep it secret", to.display()));
+            return Ok(());
+        }
+        Some(Command::Restore { backup, data }) => {
+            backup::back_up(&backup, &data)?;
+            says(format!("muster-local serve --data {}", data.display()));
+            return Ok(());
+        }
+        Some(Command::GameServer) | None => {}
+        #[cfg(unix)]
+        Some(Command::Child { .. }) => {}
+    }
+    let options = Options {
+        host: arguments.host,
+        port: arguments.port,
+        public_url: arguments.public_url,
+        storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
+        ambient,
+        outside: Environment::of_process().outside()?,
+        game: arguments.config,
+        faults: arguments.faults,
+        own_program: if cfg!(unix) { env::current_exe().ok() } else { None },
+    };
+    let mut stack = Stack::start(options).await?;
+    stack.sweep_every(SWEEP);
+    stack.sum_up_every(SUM);
+    says(welcome::text(&stack));
+    stack.follow_game_every(READ);
+    end.received().await;
+    Ok(stack.stop().await?)
 }
 
 fn failed(error: &impl Display) -> ExitCode {

@@ -25,7 +25,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 #[cfg(unix)]
 use crate::launcher::Launcher;
 use crate::{
-    addresses::{ListenError, listen},
+    addresses::{ListenError, Listening, listen},
     console::Shown,
     demo::{CurrentDemo, Demo, DemoError},
     emulator::{
@@ -93,6 +93,53 @@ pub struct Stack {
     gateway: JoinHandle<()>,
     #[cfg(unix)]
     launcher: Option<Launcher>,
+}
+
+/// The database of a stack and the key that its tokens are signed with.
+struct Data {
+    emulator: Emulator,
+    key: Vec<u8>,
+    keys: Arc<TokenKeys>,
+    store: Store,
+}
+
+impl Data {
+    fn open(
+        database: Option<Emulator>,
+        storage: &Storage,
+        template: &Template,
+        ambient: &Ambient,
+    ) -> Result<Self, StackError> {
+        let emulator = match database {
+            Some(database) => database,
+            None => Emulator::start(storage, &template.tables)?,
+        };
+        let key = match storage {
+            Storage::Memory => signing_key::fresh(ambient),
+            Storage::Folder(folder) | Storage::Durable(folder) => kept_key(folder, ambient)?,
+        };
+        let keys = Arc::new(TokenKeys::new(&key, None)?);
+        let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
+        Ok(Self { emulator, key, keys, store })
+    }
+
+    /// Has the studio's own game, or else the demo game, in the store.
+    async fn prepare(
+        &self,
+        game: Option<OwnGame>,
+        own_program: Option<&Path>,
+        ambient: &Ambient,
+        base_url: String,
+    ) -> Result<Demo, StackError> {
+        let Self { store, keys, .. } = self;
+        let Some(game) = game else {
+            return Ok(Demo::prepare(store, keys, ambient, base_url, own_program).await?);
+        };
+        let applied = game.apply(store, ambient).await?;
+        let namespaces = own_game::shown(&applied);
+        let namespaces = namespaces.ok_or_else(|| DemoError::Incomplete("it has no namespace".to_owned()))?;
+        Ok(Demo::of(store, keys, ambient, base_url, (applied.game.clone(), namespaces)).await?)
+    }
 }
 
 /// Why a stack does not run.
@@ -215,28 +262,13 @@ impl Stack {
         let (url, other_urls) = (listening.url(), listening.other_urls());
         let base_url = public_url.unwrap_or_else(|| url.clone());
 
-        let emulator = match database {
-            Some(database) => database,
-            None => Emulator::start(&storage, &template.tables)?,
-        };
-        let key = match &storage {
-            Storage::Memory => signing_key::fresh(&ambient),
-            Storage::Folder(folder) | Storage::Durable(folder) => kept_key(folder, &ambient)?,
-        };
-        let keys = Arc::new(TokenKeys::new(&key, None)?);
-        let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
-        let (demo, game) = match game {
-            None => {
-                let program = own_program.as_deref();
-                (Demo::prepare(&store, &keys, &ambient, base_url, program).await?, None)
-            }
-            Some((file, game)) => (of_own_game(game, &store, &keys, &ambient, base_url).await?, Some(file)),
-        };
+        let data = Data::open(database, &storage, &template, &ambient)?;
+        let (game, own) = game.unzip();
+        let demo = data.prepare(own, own_program.as_deref(), &ambient, base_url).await?;
+        let Data { emulator, key, keys, store } = data;
         let current = Arc::new(CurrentDemo::new(demo.clone()));
-        let keyed = Arc::clone(&keys);
-        #[cfg(unix)]
-        let called = outside.clone();
-        let functions = Functions::new(store.clone(), template.functions, keyed, ambient.clone(), outside)
+        let (keyed, called) = (Arc::clone(&keys), outside.clone());
+        let functions = Functions::new(store.clone(), template.functions, keyed, ambient.clone(), called)
             .with_documentation(&format!("{}{}", demo.base_url, errors::PATH));
         let functions = Arc::new(functions);
 
@@ -249,8 +281,8 @@ impl Stack {
         let gateway = Gateway::new(routes, local, template.cors, ambient.clone())
             .with_console(console)
             .with_faults(Arc::clone(&faults));
-        // As players of one machine have it, for the tests that hold for both.
         let gateway = match storage {
+            // As players of one machine have it, for the tests that hold for both.
             Storage::Durable(_) => gateway.with_service(Arc::default()),
             Storage::Memory | Storage::Folder(_) => gateway,
         };
@@ -259,15 +291,12 @@ impl Stack {
         let launcher = match emulator.notices.receive().filter(|_| own_program.is_some()) {
             Some(notices) => {
                 let (keys, urls) = (Arc::clone(&keys), (url.clone(), demo.base_url.clone()));
-                let started = Launcher::start(&store, keys, (&ambient, called), urls, notices).await;
+                let started = Launcher::start(&store, keys, (&ambient, outside), urls, notices).await;
                 Some(started.map_err(DemoError::Store)?)
             }
             None => None,
         };
-        let (stop, stopped) = oneshot::channel();
-        let gateway = tokio::spawn(gateway.serve(listening, async move {
-            let _stopped_or_dropped = stopped.await;
-        }));
+        let (stop, gateway) = spawned(gateway, listening);
         Ok(Self {
             demo,
             url,
@@ -379,17 +408,13 @@ pub(crate) fn kept_key(folder: &Path, ambient: &Ambient) -> Result<Vec<u8>, Stac
 }
 
 /// Applies a studio's own game; its data for a first request.
-async fn of_own_game(
-    game: OwnGame,
-    store: &Store,
-    keys: &Arc<TokenKeys>,
-    ambient: &Ambient,
-    base_url: String,
-) -> Result<Demo, StackError> {
-    let applied = game.apply(store, ambient).await?;
-    let namespaces = own_game::shown(&applied);
-    let namespaces = namespaces.ok_or_else(|| DemoError::Incomplete("it has no namespace".to_owned()))?;
-    Ok(Demo::of(store, keys, ambient, base_url, (applied.game.clone(), namespaces)).await?)
+/// A gateway at work, and what stops it, also by being dropped.
+fn spawned(gateway: Gateway, listening: Listening) -> (oneshot::Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = oneshot::channel();
+    let serve = gateway.serve(listening, async move {
+        let _stopped_or_dropped = stopped.await;
+    });
+    (stop, tokio::spawn(serve))
 }
 
 /// The template's routes, each with its function.

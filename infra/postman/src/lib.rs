@@ -10,7 +10,7 @@
     reason = "a program of the workspace's own panics on failure"
 )]
 
-use muster_local::{stack::TEMPLATE, template::Template};
+use muster_local::{demo::GAME_SERVER, stack::TEMPLATE, template::Template};
 use serde_json::{Map, Value, json};
 
 /// Where the collection lies, in the workspace.
@@ -58,7 +58,7 @@ const OF_DEMO: &[&str] = &[
     "remember('game_id', answer.game_id);",
     "remember('namespace_id', answer.namespace_id);",
     "remember('version_id', answer.version_ids[0]);",
-    "remember('server_id', 'demo-fra');",
+    "remember('server_id', 'by-hand');",
 ];
 
 /// The collection of the OpenAPI document `document`, as it is written.
@@ -76,7 +76,7 @@ fn collection(document: &Value) -> Value {
     let folders = tags.iter().map(|tag| {
         json!({ "name": tag["name"], "description": tag["description"], "item": requests(document, &tag["name"]) })
     });
-    let items: Vec<_> = [demo()].into_iter().chain(folders).collect();
+    let items: Vec<_> = [demo(), by_hand()].into_iter().chain(folders).collect();
     let variables = VARIABLES.map(|(key, value)| json!({ "key": key, "value": value }));
     json!({
         "info": { "name": "Muster", "description": document["info"]["description"], "schema": SCHEMA },
@@ -98,6 +98,32 @@ fn demo() -> Value {
                             operator's command, `base_url` from the stack's output `ApiUrl`.",
         },
     })
+}
+
+/// The request that has lobbies run on a server whose heartbeats are requests of the collection, before the
+/// demo game starts one.
+fn by_hand() -> Value {
+    let port = json!({ "hostname": "127.0.0.1", "port": 7_777, "protocol": "udp" });
+    let body = json!({
+        "server_id": variable("server_id"), "region_id": "fra", "build": GAME_SERVER, "capacity": 100, "lease_seconds": 0,
+        "ports": { "default": port },
+    });
+    json!({
+        "name": "A game server by hand",
+        "request": {
+            "method": "POST",
+            "url": url("/matchmaker/servers/register", Vec::new()),
+            "description": "Runs the lobbies of the requests below, as a server of the demo game that was started by hand. For a game \
+                            of your own, name a region of its own, and leave out `build` unless its servers are started on demand.",
+            "auth": bearer("server"),
+            "header": [content_type()],
+            "body": { "mode": "raw", "raw": format!("{body:#}") },
+        },
+    })
+}
+
+fn content_type() -> Value {
+    json!({ "key": "Content-Type", "value": "application/json" })
 }
 
 /// The requests of the operations with the tag `tag`, in the template's order, but first those whose answers
@@ -173,7 +199,7 @@ fn request(
         ("auth".to_owned(), auth(operation)),
     ]);
     if let Some((_, example)) = example {
-        headers.push(json!({ "key": "Content-Type", "value": "application/json" }));
+        headers.push(content_type());
         let body = with_variables(id, &example["value"]);
         request.insert("body".to_owned(), json!({ "mode": "raw", "raw": format!("{body:#}") }));
     }
@@ -194,6 +220,10 @@ fn auth(operation: &Value) -> Value {
     let Some(kind) = kinds.iter().find(|kind| **kind == "public").or_else(|| kinds.first()) else {
         return json!({ "type": "noauth" });
     };
+    bearer(kind)
+}
+
+fn bearer(kind: &str) -> Value {
     let token = variable(&format!("{kind}_token")).expect("a variable for each kind of token");
     json!({ "type": "bearer", "bearer": [{ "key": "token", "type": "string", "value": token }] })
 }

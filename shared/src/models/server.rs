@@ -162,18 +162,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that is requested at `now`, without its lobbies: it waits for its registration, and gets
-    /// lobbies already.
+    /// A server that runs no lobbies, and is ready for them from `now` on without a lease.
     #[must_use]
-    pub fn requested(
-        (server, start_id, registration): (ServerKey, StartId, WriteId),
+    pub fn standing(
+        (server, registration): (ServerKey, WriteId),
         (game_id, pool): (GameId, PlacementPool),
-        launch: Launch,
-        capacity: u32,
+        (capacity, ports): (u32, Ports),
+        now: Timestamp,
     ) -> Self {
-        let now = launch.requested_at;
         Self {
-            start_id: Some(start_id),
+            server,
+            start_id: None,
             game_id: Some(game_id),
             owner: None,
             started_at: now,
@@ -181,9 +180,8 @@ impl Server {
             is_clearing: false,
             region_id: pool.region_id.clone(),
             build_id: pool.build_id.clone(),
-            lease_until: launch.deadline + GRACE,
-            launch: Some(launch),
-            stage: Some(LaunchStage::Requested),
+            launch: None,
+            stage: None,
             idle_since: None,
             handle: None,
             ended_at: None,
@@ -195,13 +193,34 @@ impl Server {
             used: 0,
             allotted: 0,
             cap_checked: 0,
+            lease_until: Timestamp::NEVER,
             beat_at: now,
             lease_ms: None,
             game_modes: None,
-            auto_ready: false,
-            ports: Ports::default(),
+            auto_ready: true,
+            ports,
             registration,
-            server,
+        }
+    }
+
+    /// A server that is requested at `now`, without its lobbies: it waits for its registration, and gets
+    /// lobbies already.
+    #[must_use]
+    pub fn requested(
+        (server, start_id, registration): (ServerKey, StartId, WriteId),
+        of: (GameId, PlacementPool),
+        launch: Launch,
+        capacity: u32,
+    ) -> Self {
+        let standing =
+            Self::standing((server, registration), of, (capacity, Ports::default()), launch.requested_at);
+        Self {
+            start_id: Some(start_id),
+            lease_until: launch.deadline + GRACE,
+            launch: Some(launch),
+            stage: Some(LaunchStage::Requested),
+            auto_ready: false,
+            ..standing
         }
     }
 

@@ -199,33 +199,8 @@ impl Registration {
         now: Timestamp,
     ) -> Result<Server, Violations> {
         let same = seen.filter(|seen| self.start(seen, now) != Start::New);
+        same.map_or(Ok(()), |same| self.keeps(same))?;
         let launched = same.filter(|same| same.launch.is_some());
-        if let Some(launched) = launched {
-            let mut violations = Violations::default();
-            if launched.region_id != self.region_id {
-                violations.add(&["region_id", "not-requested"], format!("`{}`", launched.region_id));
-            }
-            if self.lease_ms.is_none() {
-                violations
-                    .add(&["lease_seconds", "too-low"], "a lease, for a server that Muster had started");
-            }
-            if !violations.is_empty() {
-                return Err(violations);
-            }
-        }
-        if let Some(same) = same.filter(|same| same.used > 0 && !same.is_clearing && !same.is_requested()) {
-            let mut violations = Violations::default();
-            if same.region_id != self.region_id {
-                let allowed = format!("`{}` until its lobbies have ended", same.region_id);
-                violations.add(&["region_id", "in-use"], allowed);
-            }
-            if same.ports != self.ports {
-                violations.add(&["ports", "in-use"], "the same ports until its lobbies have ended");
-            }
-            if !violations.is_empty() {
-                return Err(violations);
-            }
-        }
         let used = seen.map_or(0, |seen| seen.used);
         let (allotted, cap_checked) = seen.map_or((0, 0), |seen| (seen.allotted, seen.cap_checked));
         // A later rank would hide a server with a place from a look that began before.
@@ -271,6 +246,30 @@ impl Registration {
             registration,
         };
         Ok(Server { placement_pool: Some(server.pool()), ..server })
+    }
+
+    /// Whether the start `same` may have registered so.
+    fn keeps(&self, same: &Server) -> Result<(), Violations> {
+        let mut violations = Violations::default();
+        if same.launch.is_some() {
+            if same.region_id != self.region_id {
+                violations.add(&["region_id", "not-requested"], format!("`{}`", same.region_id));
+            }
+            if self.lease_ms.is_none() {
+                violations
+                    .add(&["lease_seconds", "too-low"], "a lease, for a server that Muster had started");
+            }
+        }
+        if violations.is_empty() && same.used > 0 && !same.is_clearing && !same.is_requested() {
+            if same.region_id != self.region_id {
+                let allowed = format!("`{}` until its lobbies have ended", same.region_id);
+                violations.add(&["region_id", "in-use"], allowed);
+            }
+            if same.ports != self.ports {
+                violations.add(&["ports", "in-use"], "the same ports until its lobbies have ended");
+            }
+        }
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 }
 

@@ -64,7 +64,7 @@ impl Store {
             .when("#stage = :requested")
             .also_set("#failure = :failure")
             .with(":failure", text(reason))
-            .with(":requested", to_value(&LaunchStage::Requested)?);
+            .with(":requested", to_value(LaunchStage::Requested)?);
         self.update(write).await
     }
 
@@ -80,7 +80,7 @@ impl Store {
     ) -> Result<Result<Server, Option<Server>>, Error> {
         let write = out_of_sight(self.on_server(&server.server), server, LaunchStage::Gone, now)?
             .when("#stage = :running AND #lease_until <= :now")
-            .with(":running", to_value(&LaunchStage::Running)?)
+            .with(":running", to_value(LaunchStage::Running)?)
             .with(":now", number(now));
         self.update(write).await
     }
@@ -97,7 +97,7 @@ impl Store {
     ) -> Result<Result<Server, Option<Server>>, Error> {
         let write = out_of_sight(self.on_server(&server.server), server, LaunchStage::Stopping, now)?
             .when("#stage = :running AND #used = :zero AND #idle_since = :since")
-            .with(":running", to_value(&LaunchStage::Running)?)
+            .with(":running", to_value(LaunchStage::Running)?)
             .with(":since", server.idle_since.map(number));
         self.update(write).await
     }
@@ -140,7 +140,7 @@ impl Store {
 fn out_of_sight(write: Write, server: &Server, stage: LaunchStage, now: Timestamp) -> Result<Write, Error> {
     Ok(write
         .change("SET #stage = :over, #capacity = :zero, #free_from = :later, #ranked_at = :later")
-        .with(":over", to_value(&stage)?)
+        .with(":over", to_value(stage)?)
         .with(":later", number(server.look_again(now))))
 }
 

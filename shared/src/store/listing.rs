@@ -51,7 +51,7 @@ pub async fn servers_let_go_of(
 }
 
 /// The placement pools of a namespace, by region: without build, and of each build that servers were
-/// requested for or registered with. One consistent read unit where the game has its servers started.
+/// requested for or registered with. One consistent read unit.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
@@ -66,10 +66,8 @@ pub async fn placements_of(
         build_id: None,
     };
     let mut pools: Vec<_> = game.regions.keys().map(pool).collect();
-    if game.regions.values().any(|region| region.starter.is_some()) {
-        pools.extend(store.placements_with_builds(namespace_id).await?);
-        pools.sort();
-    }
+    pools.extend(store.placements_with_builds(namespace_id).await?);
+    pools.sort();
     Ok(pools)
 }
 

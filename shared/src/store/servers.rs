@@ -492,7 +492,7 @@ impl Store {
             .let_deregistered_go(&server.server, server.allotted, now)
             .also_when("attribute_not_exists(#expires_at)")
             .also_set("#stage = :over")
-            .with(":over", to_value(&stage)?);
+            .with(":over", to_value(stage)?);
         self.return_allotment(&server, write, server.allotted, true).await.map(|_| ())
     }
 

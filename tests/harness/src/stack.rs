@@ -391,43 +391,15 @@ impl TestGame {
         };
         let ports = std::collections::BTreeMap::from([("default".to_owned(), port)]);
         let now = stack.clock.now();
+        let namespace_id = self.namespace_id().clone();
+        let region_id = region.parse().expect("a region");
+        let key = ServerKey { namespace_id: namespace_id.clone(), server_id: id.parse().expect("an id") };
+        let pool = PlacementPool { namespace_id, region_id, build_id: None };
+        let registration = shared::models::ids::WriteId::random(&stack.ambient());
+        let ports = ports.try_into().expect("ports");
         let server = Server {
-            server: ServerKey {
-                namespace_id: self.namespace_id().clone(),
-                server_id: id.parse().expect("an id"),
-            },
-            start_id: None,
-            owner: None,
-            started_at: now,
-            game_id: Some(self.game_id().clone()),
-            former_starts: Vec::new(),
-            is_clearing: false,
-            region_id: region.parse().expect("a region"),
-            build_id: None,
-            launch: None,
-            stage: None,
-            idle_since: None,
-            handle: None,
-            ended_at: None,
-            failure: None,
-            placement_pool: Some(PlacementPool {
-                build_id: None,
-                namespace_id: self.namespace_id().clone(),
-                region_id: region.parse().expect("a region"),
-            }),
-            free_from: now,
-            ranked_at: now,
-            capacity: places,
-            used: 0,
-            allotted: 0,
-            cap_checked: 0,
             lease_until,
-            beat_at: now,
-            lease_ms: None,
-            game_modes: None,
-            auto_ready: true,
-            ports: ports.try_into().expect("ports"),
-            registration: shared::models::ids::WriteId::random(&stack.ambient()),
+            ..Server::standing((key, registration), (self.game_id().clone(), pool), (places, ports), now)
         };
         assert!(stack.store().add_server(&server).await.expect("a server"), "{id} is new");
     }

@@ -99,6 +99,7 @@ impl<'a> Schemas<'a> {
                 wanted => is_of_type(value, wanted),
             },
             "enum" => list(wanted).contains(value),
+            "not" => !self.fits(wanted, value),
             "anyOf" => list(wanted).iter().any(|schema| self.fits(schema, value)),
             "oneOf" => list(wanted).iter().filter(|schema| self.fits(schema, value)).count() == 1,
             "required" => match value {

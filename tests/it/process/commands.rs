@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, sync::Mutex};
 
 use super::*;
-use harness::game_server::registration;
 
 const MODES: &str = r#"{"game_modes": {"arena": {"regions": ["fra"], "max_players": 8}, "duel": {"regions": ["fra"], "max_players": 2}}}"#;
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use harness::game_server::registration;
 
 /// What a verb does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,7 +17,7 @@ enum Does {
 use Does::{Changes, Ends, Reads};
 
 /// Every verb of the command.
-const VERBS: [(&str, Does); 51] = [
+const VERBS: [(&str, Does); 53] = [
     // What it changes is a game server's own.
     ("agent run", Reads),
     ("cdn auth", Changes),
@@ -53,6 +52,8 @@ const VERBS: [(&str, Does); 51] = [
     ("region add", Changes),
     ("region list", Reads),
     ("region probe", Changes),
+    ("region start", Changes),
+    ("region stop", Changes),
     ("restore", Ends),
     ("server list", Reads),
     ("server remove", Ends),

@@ -12,11 +12,12 @@ use crate::artefacts::workspace;
 
 /// Every file that opens a listener, and what `attacked` calls it. The last one is for the world: a game
 /// server's players come there, each with a player token. The agent's answers nobody without the secret of
-/// one of its processes (`process::agent`), which no page has.
-const LISTENERS: [(&str, &[&str]); 5] = [
+/// one of its processes (`process::agent`), which no page has. `processes` only tries whether a port is free.
+const LISTENERS: [(&str, &[&str]); 6] = [
     ("infra/operator/src/agent.rs", &[]),
     ("infra/local/src/addresses.rs", &["gateway"]),
     ("infra/local/src/emulator.rs", &["the database", "the database alone"]),
+    ("infra/local/src/processes.rs", &[]),
     ("infra/operator/src/serving.rs", &["muster console"]),
     ("infra/example/src/game_server.rs", &[]),
 ];

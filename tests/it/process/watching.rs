@@ -1,7 +1,6 @@
 //! `muster lobby list --watch` and `muster tail`: a namespace as it changes.
 
 use super::*;
-use harness::game_server::registration;
 
 /// The command on the demo's main namespace, which runs until it is interrupted.
 fn start(local: &Local, arguments: &[&str]) -> Program {
@@ -44,6 +43,8 @@ async fn a_tail_has_a_line_for_each_change() {
     let duel = json!({ "game_modes": ["duel"] });
     let lobby = local.find(public, duel.clone()).await.expect_ok().lobby_id();
     tail.line_with(&format!("lobby {lobby} created, duel in fra, 1 of 2 seats held")).await.unwrap();
+    // The find had it started.
+    tail.line_with(" registered in fra").await.unwrap();
     local.find(public, duel).await.expect_ok();
     tail.line_with(&format!("lobby {lobby} 2 of 2 seats held, full")).await.unwrap();
     let registration = registration("mine", &json!({ "capacity": 1 }));
@@ -57,7 +58,7 @@ async fn a_tail_has_a_line_for_each_change() {
     let change: Value = serde_json::from_str(&as_json.line_with("ended").await.unwrap()).unwrap();
     assert_eq!((&change["of"], &change["id"]), (&json!("lobby"), &json!(lobby)));
     let printed = expect_end(tail).await;
-    assert_eq!(printed.lines().count(), 1 + 5 + 1, "each change once: {printed}");
+    assert_eq!(printed.lines().count(), 1 + 6 + 1, "each change once: {printed}");
     expect_end(as_json).await;
 }
 

@@ -318,6 +318,9 @@ pub struct RegisterServerRequest {
     pub lease_seconds: u64,
     /// Whether its lobbies are ready at once.
     pub auto_ready: bool,
+    /// The build that it runs, for versions whose `servers` name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<Value>,
 }
 
 /// Where players connect: at `port`, or at any of `port_range`.

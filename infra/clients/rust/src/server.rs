@@ -69,6 +69,8 @@ pub struct ServerOptions {
     pub heartbeat: Duration,
     /// Whether lobbies are ready at once; by default. Without it, `heartbeat` has to be short.
     pub auto_ready: bool,
+    /// The build that it runs, where it is started by hand for versions whose `servers` name it.
+    pub build: Option<Value>,
     /// Whether Muster had this process started, with `server_id` and `start_id`: it stops when Muster wants
     /// it no more, knows it no more, or accepts no heartbeat for three leases.
     pub is_on_demand: bool,
@@ -90,6 +92,7 @@ impl ServerOptions {
             keep: Duration::from_secs(120),
             heartbeat: Duration::from_secs(30),
             auto_ready: true,
+            build: None,
             is_on_demand: false,
         }
     }
@@ -307,8 +310,9 @@ impl GameServer {
     }
 
     async fn register(&self, deadline: Duration) -> Result<(), Error> {
-        let ServerOptions { token, region, ports, capacity, game_modes, server_id, auto_ready, .. } =
-            &self.inner.options;
+        let ServerOptions {
+            token, region, ports, capacity, game_modes, server_id, auto_ready, build, ..
+        } = &self.inner.options;
         let body = RegisterServerRequest {
             server_id: server_id.clone(),
             start_id: self.inner.start_id.clone(),
@@ -318,6 +322,7 @@ impl GameServer {
             ports: ports.clone(),
             lease_seconds: self.lease().as_secs(),
             auto_ready: *auto_ready,
+            build: build.clone(),
         };
         let registered: RegisterServerResponse =
             self.call(Method::POST, "servers/register", token, &body, deadline).await?;

@@ -133,6 +133,7 @@ fn requests_have_each_field() {
         server_id: Some(text()),
         game_modes: vec![text()],
         ports: BTreeMap::from([(text(), port.clone())]),
+        build: Some(Value::Null),
         ..RegisterServerRequest::default()
     };
     has_the_fields("RegisterServerRequest", &[register]);

@@ -18,8 +18,10 @@ use shared::{
         instance::Instance,
         operation::{self, answer},
     },
+    hosting::launching::{Launching, NotStarted, Order, Starter},
     models::{
-        lobby::Lobby,
+        game::StarterKind,
+        lobby::{Lobby, Stage},
         rights::GameRight,
         token::{Credential, CredentialKind, PlayerSeat},
     },
@@ -124,6 +126,7 @@ async fn each_documented_refusal_occurs_and_is_as_documented() {
     observe_servers(&mut observed, &stack).await;
     observe_values(&mut observed, &stack).await;
     observe_starts(&mut observed, &stack).await;
+    observe_failed_starts(&mut observed, &stack).await;
     observe_screening(&mut observed).await;
     assert!(observed.differences.is_empty(), "{}", observed.differences.join("\n"));
 
@@ -690,16 +693,7 @@ async fn wait_in_vain(
     meanwhile: impl AsyncFnOnce(&Lobby),
 ) -> (Answer, Lobby) {
     let mut request = pin!(request.fuse());
-    let seated = async {
-        loop {
-            let lobbies = stack.all_lobbies(game.namespace_id()).await;
-            if let Some(lobby) = lobbies.into_iter().find(|lobby| lobby.taken > 0) {
-                return lobby;
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    let mut seated = pin!(seated.fuse());
+    let mut seated = pin!(lobby_with(stack, game, |lobby| lobby.taken > 0).fuse());
     let lobby = futures_util::select_biased! {
         lobby = seated => lobby,
         answer = request => panic!("answered at once: {}", answer.body),
@@ -712,4 +706,70 @@ async fn wait_in_vain(
         request
     );
     (answer, lobby)
+}
+
+/// Waits for a lobby that is so.
+async fn lobby_with(stack: &TestStack, game: &TestGame, is_so: impl Fn(&Lobby) -> bool) -> Lobby {
+    loop {
+        if let Some(lobby) = stack.all_lobbies(game.namespace_id()).await.into_iter().find(&is_so) {
+            return lobby;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A starter that has nothing to start.
+struct NoImage;
+
+impl Starter for NoImage {
+    async fn start(&self, _: &Order) -> Result<String, NotStarted> {
+        Err(NotStarted::Refused("no such image".to_owned()))
+    }
+
+    async fn end(&self, _: &Order) -> Result<(), NotStarted> {
+        Ok(())
+    }
+}
+
+/// Game servers on demand that do not start while players wait for them.
+async fn observe_failed_starts(observed: &mut Observed, stack: &TestStack) {
+    let mode = |region| json!({ "regions": [region], "actions": { "create": { "enabled": true } } });
+    let mut new = new_game("failed-starts", json!({ "arena": mode("fra"), "slow": mode("nyc") }), 9);
+    new.config.servers = Some(serde_json::from_value(json!({ "build": 7 })).unwrap());
+    new.regions.values_mut().for_each(|region| region.starter = Some(StarterKind::Process));
+    let game = stack.make_game_of(new, 0).await;
+    let (keys, url) = (Arc::clone(stack.stack.keys()), stack.demo().base_url.clone());
+    let launching = Launching::new(stack.store().clone(), keys, stack.ambient(), url, NoImage);
+    let waiting = |taken: u32| {
+        let is_so = move |lobby: &Lobby| lobby.taken == taken && lobby.stage != Stage::Ended;
+        lobby_with(stack, &game, is_so)
+    };
+    let fail = async |taken: u32| {
+        let server = waiting(taken).await.server.expect("a requested server");
+        launching.look(&server, 0).await.unwrap()
+    };
+
+    let find = game.find(stack, json!({ "game_modes": ["arena"] }));
+    let join = async {
+        let lobby = waiting(1).await;
+        tokio::join!(game.join(stack, lobby.lobby_id.as_str()), fail(2)).0
+    };
+    let (find, join) = tokio::join!(find, join);
+    // The burst of the lobby that ended is over.
+    stack.clock.advance(Duration::from_secs(3));
+    let create = game.play(stack, "lobbies/create", json!({ "game_mode": "arena" }));
+    let (create, _) = tokio::join!(create, fail(1));
+    for (id, answer) in [("findLobby", find), ("joinLobby", join), ("createLobby", create)] {
+        observed.note(id, &answer, (503, "MATCHMAKER_SERVER_START_FAILED"));
+    }
+
+    // Starts that take long are not waited for.
+    let build_id = game.created.version.config.servers.as_ref().unwrap().build_id();
+    let (pool, now) = (game.pool("slow", "nyc").placement(Some(build_id)), stack.clock.now());
+    stack.store().note_start(&pool, Duration::from_secs(30), now).await.unwrap();
+    let (at, timeout) = ((stack, &game), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+    let starting = observed.play(at, "findLobby", json!({ "game_modes": ["slow"] }), timeout).await;
+    let join = json!({ "lobby_id": starting.body["metadata"]["lobby_id"] });
+    observed.play(at, "joinLobby", join, timeout).await;
+    observed.play(at, "createLobby", json!({ "game_mode": "slow" }), timeout).await;
 }

@@ -256,36 +256,22 @@ pub(super) fn availability(of: Availability) -> Option<StoredAvailability> {
 
 /// The game server as stored.
 pub(super) fn server(at: usize, of: &Server) -> StoredServer {
+    let registered = (server_key(at), write_id(of.registration));
+    let (capacity, ports) = (of.capacity.into(), read(json!({})));
     StoredServer {
-        server: server_key(at),
         start_id: Some(start()),
         owner: Some(owner()),
-        started_at: time(1),
         game_id: None,
-        former_starts: Vec::new(),
-        is_clearing: false,
-        region_id: parsed("fra"),
-        build_id: None,
-        launch: None,
-        stage: None,
-        idle_since: None,
-        handle: None,
-        ended_at: None,
-        failure: None,
-        placement_pool: Some(placement()),
         free_from: sight(of.free_from),
         ranked_at: sight(of.ranked_at),
-        capacity: of.capacity.into(),
         used: of.used.into(),
         allotted: of.allotted.into(),
         cap_checked: of.cap_checked.into(),
         lease_until: time(of.lease_until),
         beat_at: time(of.beat_at),
         lease_ms: (of.lease > 0).then(|| u64::from(of.lease) * TICK_MS),
-        game_modes: None,
         auto_ready: of.auto_ready,
-        ports: read(json!({})),
-        registration: write_id(of.registration),
+        ..StoredServer::standing(registered, (parsed("g"), placement()), (capacity, ports), time(1))
     }
 }
 

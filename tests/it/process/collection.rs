@@ -1,14 +1,11 @@
 //! The Postman collection, by the program that Postman's users run theirs with.
 
-use std::{collections::BTreeSet, env, fs};
+use std::collections::BTreeSet;
 
-use harness::{
-    TestStack,
-    node::{is_ready, run},
-};
+use harness::node::{is_ready, run};
 use postman::{COLLECTION, written};
-use serde_json::Value;
 
+use super::*;
 use crate::{agreement::document::Document, artefacts::workspace};
 
 #[test]
@@ -24,10 +21,10 @@ async fn each_request_of_the_collection_is_answered_when_it_is_run_from_the_top(
     if !is_ready("the Postman collection", &folder).await {
         return;
     }
-    let stack = TestStack::start().await;
-    let report = env::temp_dir().join(format!("muster-{}.json", stack.ambient().uuid()));
+    let (local, reports) = (Local::start(&[]).await, TestFolder::new());
+    let report = reports.path("report.json");
     let collection = workspace().join(COLLECTION);
-    let base_url = format!("base_url={}", stack.demo().base_url);
+    let base_url = format!("base_url={}", local.base_url);
     let arguments = [
         "node_modules/newman/bin/newman.js",
         "run",
@@ -37,12 +34,11 @@ async fn each_request_of_the_collection_is_answered_when_it_is_run_from_the_top(
         "--reporters",
         "json",
         "--reporter-json-export",
-        report.to_str().unwrap(),
+        &report,
     ];
     let output = run(&folder, "node", &arguments).await.expect("node was there");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let reported: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
-    fs::remove_file(report).unwrap();
+    let reported: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
 
     let mut executed = BTreeSet::new();
     for execution in reported["run"]["executions"].as_array().unwrap() {
@@ -56,5 +52,5 @@ async fn each_request_of_the_collection_is_answered_when_it_is_run_from_the_top(
     let document = Document::read();
     let documented: usize =
         document.operations().iter().map(|operation| operation.request_examples().len()).sum();
-    assert_eq!(executed.len(), documented + 1, "{executed:#?}");
+    assert_eq!(executed.len(), documented + 2, "{executed:#?}");
 }
