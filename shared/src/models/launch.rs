@@ -20,40 +20,44 @@ pub const START_EXPECTED: Duration = Duration::from_secs(5);
 
 /// The game servers of a version, where Muster has them started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenServers")]
 pub struct ServersConfig {
     /// What to start: any JSON, which the starter hands on. Servers of equal builds are interchangeable.
     pub build: Value,
     /// Lobbies that one server runs at the same time.
-    #[serde(default = "ServersConfig::default_capacity")]
     pub capacity: u32,
     /// The most servers of a region that are requested or run at one time.
-    #[serde(default = "ServersConfig::default_server_count_max")]
     pub server_count_max: u32,
     /// How long a server may take from its request to its registration, in seconds.
-    #[serde(default = "ServersConfig::default_start_seconds")]
     pub start_seconds: u32,
     /// How long a server stays without lobbies, in seconds.
-    #[serde(default = "ServersConfig::default_idle_seconds")]
     pub idle_seconds: u32,
 }
 
+/// The same as written: what is absent or null has its default.
+#[derive(Deserialize)]
+struct WrittenServers {
+    build: Value,
+    capacity: Option<u32>,
+    server_count_max: Option<u32>,
+    start_seconds: Option<u32>,
+    idle_seconds: Option<u32>,
+}
+
+impl From<WrittenServers> for ServersConfig {
+    fn from(written: WrittenServers) -> Self {
+        let WrittenServers { build, capacity, server_count_max, start_seconds, idle_seconds } = written;
+        Self {
+            build,
+            capacity: capacity.unwrap_or(1),
+            server_count_max: server_count_max.unwrap_or(20),
+            start_seconds: start_seconds.unwrap_or(120),
+            idle_seconds: idle_seconds.unwrap_or(60),
+        }
+    }
+}
+
 impl ServersConfig {
-    const fn default_capacity() -> u32 {
-        1
-    }
-
-    const fn default_server_count_max() -> u32 {
-        20
-    }
-
-    const fn default_start_seconds() -> u32 {
-        120
-    }
-
-    const fn default_idle_seconds() -> u32 {
-        60
-    }
-
     /// The identifier of its build.
     #[must_use]
     pub fn build_id(&self) -> BuildId {
