@@ -69,6 +69,7 @@ const LOBBIES_PER_SERVER: usize = 1_000;
 mod hostile;
 mod management;
 mod month;
+mod starts;
 
 /// All operations over one metered store, with a clock that stands still.
 struct Bench {
@@ -703,6 +704,7 @@ async fn main() -> ExitCode {
     latencies(&bench).await;
     comebacks(&bench).await;
     parties(&bench).await;
+    starts::on_demand(&bench).await;
     let uncounted = bench.uncounted.lock().await;
     assert!(uncounted.is_empty(), "no line counts these: {uncounted:?}");
     let report = format!("{HEAD}{}", bench.report.lock().await);

@@ -99,15 +99,26 @@ pub async fn refusals(bench: &Bench) {
 impl Bench {
     /// One request that is refused with `code`, and a line about it.
     async fn refused(&self, what: &str, function: &str, request: (&[(&str, &str)], Value), code: &str) {
-        let (headers, body) = request;
+        let cost = self.answered(what, function, request, code).await;
+        self.refusals.lock().await.push((what.to_owned(), cost));
+    }
+
+    /// A request that is answered by a code, with a line about it.
+    pub async fn answered(
+        &self,
+        what: &str,
+        function: &str,
+        (headers, body): (&[(&str, &str)], Value),
+        code: &str,
+    ) -> Cost {
         let instance = self.instance(function).await;
         let before = self.meter.usage();
         let response = instance(event_from(Ipv4Addr::LOCALHOST, headers, &body, &[])).await;
         let cost = Cost::of(self.meter.usage() - before, response.body().len());
         let body: Value = serde_json::from_slice(response.body()).expect("a JSON body");
         assert_eq!(body["code"], code, "{what}: {body}");
-        self.refusals.lock().await.push((what.to_owned(), cost));
         self.note(what, cost).await;
+        cost
     }
 }
 
