@@ -19,9 +19,19 @@ use harness::{Answer, TestGame, TestStack, new_game};
 use http::Method;
 use serde_json::{Value, json};
 use shared::{
+    base::ambient::Timestamp,
     hosting::launching::{Launching, Next, NotStarted, Order, Starter},
-    models::{game::StarterKind, ids::ServerKey, launch::LaunchStage, lobby::Stage, server::Server},
-    store::listing::servers_of,
+    models::{
+        game::StarterKind,
+        ids::{BurstSecret, LobbyId, ServerId, ServerKey},
+        launch::LaunchStage,
+        lobby::Stage,
+        server::Server,
+    },
+    store::{
+        listing::servers_of,
+        nursery::{Draw, Drawing, NurseryServer},
+    },
 };
 
 /// A starter whose processes are noted, and do nothing by themselves.
@@ -406,7 +416,7 @@ async fn a_lobby_never_runs_on_another_build_than_that_of_its_version() {
     let scene = Scene::new(Scene::arena(10), json!({ "build": 7 })).await;
     let (stack, game) = (&scene.stack, &scene.game);
     // A server without build is none for it.
-    game.add_server(stack, "by-hand", "fra", 9, shared::base::ambient::Timestamp::NEVER).await;
+    game.add_server(stack, "by-hand", "fra", 9, Timestamp::NEVER).await;
     let seat = scene.find_and_start().await;
     let on = game.lobby(stack, &seat.lobby_id()).await.server.unwrap();
     assert_eq!(on.server_id.as_str(), scene.order().environment["MUSTER_SERVER_ID"]);
@@ -486,4 +496,55 @@ async fn a_version_without_servers_requests_none() {
     let refused = game.find(&stack, json!({ "game_modes": ["arena"] })).await;
     assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     assert!(servers_of(stack.store(), &game.created.game, game.namespace_id()).await.unwrap().is_empty());
+}
+
+/// A draw for the lobby of this number, by a find that looked for a place at `looked_at`.
+async fn draw(
+    scene: &Scene,
+    number: u32,
+    looked_at: Timestamp,
+    full: Option<&NurseryServer>,
+) -> (String, u32) {
+    let build_id = scene.game.created.version.config.servers.as_ref().unwrap().build_id();
+    let pool = scene.game.pool("arena", "fra").placement(Some(build_id));
+    let (lobby_id, ambient) = (format!("lobby-{number}").parse::<LobbyId>().unwrap(), scene.stack.ambient());
+    let fresh = (&ServerId::from(ambient.uuid()), &BurstSecret::random(&ambient));
+    let in_vain = full.map_or(0, |_| 1);
+    let drawing = Drawing { lobby_id: &lobby_id, in_vain, full, capacity: 100, looked_at };
+    let drawn = scene.stack.store().draw_in_nursery(&pool, &drawing, fresh, ambient.now()).await.unwrap();
+    let Draw::Drawn { first, position, .. } = drawn else { panic!("{drawn:?}") };
+    (first.to_string(), position)
+}
+
+/// I15: the servers of a draw that is not long ago may not be in the index that the find saw.
+#[tokio::test]
+async fn a_find_that_looked_before_the_last_draw_was_old_draws_in_the_same_nursery() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "capacity": 100 })).await;
+    let clock = &scene.stack.clock;
+    let (first, _) = draw(&scene, 1, clock.now(), None).await;
+    for position in 1..4 {
+        clock.advance(Duration::from_millis(1_900));
+        assert_eq!(draw(&scene, 10 + position, clock.now(), None).await, (first.clone(), position));
+    }
+    let looked_at = clock.now();
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(draw(&scene, 2, looked_at, None).await, (first.clone(), 4), "it stalled for long");
+    clock.advance(Duration::from_millis(2_100));
+    let (next, position) = draw(&scene, 3, clock.now(), None).await;
+    assert_ne!(next, first);
+    assert_eq!(position, 0);
+}
+
+#[tokio::test]
+async fn a_nursery_whose_last_server_is_full_is_drawn_from_no_more() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "capacity": 100 })).await;
+    let now = scene.stack.clock.now();
+    let (first, _) = draw(&scene, 1, now, None).await;
+    let full = NurseryServer { first: first.parse().unwrap(), nth: 0 };
+    // Finds that saw the server in the index took its places.
+    let (next, position) = draw(&scene, 2, now, Some(&full)).await;
+    assert_ne!(next, first);
+    assert_eq!(position, 0);
+    // Who learns it later draws where the others do.
+    assert_eq!(draw(&scene, 3, now, Some(&full)).await, (next, 1));
 }

@@ -143,7 +143,7 @@ impl Matchmaker {
         let mut young = self.bursts.young(key, seats, self.ambient.now(), YOUNG_BURST_AGE);
         let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
         for _ in 0..ELECTIONS_MAX {
-            round.is_without_server = false;
+            round.without_server_at = None;
             let burst = match young.take() {
                 Some(burst) => burst,
                 None => {
@@ -200,8 +200,8 @@ impl Matchmaker {
         let first = LobbyId::from(self.ambient.uuid());
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
         let meeting = self.servers.meet(&search.criteria.new_lobby, seeker.trace());
-        let (outcome, is_without_server) = future::join(election, meeting).await;
-        round.is_without_server = is_without_server;
+        let (outcome, without_server_at) = future::join(election, meeting).await;
+        round.without_server_at = without_server_at;
         match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first, self.ambient.now());
@@ -277,7 +277,7 @@ impl Matchmaker {
             Err(Refusal::Missing) if !was_there => {}
             Err(_) => return Ok(Err(Unseated::Exhausted(burst))),
         }
-        let placing = Placing { is_without_server: round.is_without_server, ..Placing::default() };
+        let placing = Placing { without_server_at: round.without_server_at, ..Placing::default() };
         Ok(match self.create_in_burst(search, &last, seeker, placing, (&burst, true)).await? {
             Attempt::Created(found) => Ok(Step::Found(found)),
             Attempt::NoCapacity(reason) => Ok(Step::NoCapacity(reason)),
@@ -305,7 +305,7 @@ impl Matchmaker {
         let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
         let sight_after = if position.is_promised { drawn_for } else { Duration::ZERO };
         let waits = round.waits();
-        let placing = Placing { nth: nth.into(), sight_after, is_without_server: round.is_without_server };
+        let placing = Placing { nth: nth.into(), sight_after, without_server_at: round.without_server_at };
         let created_for = (burst, round.may_be_needless(nth));
         for wait in 0..=waits {
             if role == Role::Creator || wait == waits {

@@ -11,7 +11,7 @@ use crate::{
         capacity::Capacity,
         contention::Contention,
         matchmaker::Matchmaker,
-        nursery::{Nest, wait_for},
+        nursery::{InVain, Nest, wait_for},
         outcomes::{Attempt, NoCapacity, Origin, Placing},
         search::Search,
     },
@@ -74,7 +74,7 @@ impl Matchmaker {
         while freed < FREED_MAX {
             let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, origin).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };
-            placing.is_without_server = false;
+            placing.without_server_at = None;
             match self.free_capacity(search, reason, seeker).await? {
                 Capacity::Freed => freed += 1,
                 Capacity::Displaced if displaced < DISPLACED_MAX => displaced += 1,
@@ -108,7 +108,7 @@ impl Matchmaker {
         let (mut allotment, mut was_given_up) = (Allotment::InBlocks, false);
         let allotted_now = async || self.store.allotted_lobbies(&new.pool.namespace_id).await;
         let mut allotted = None;
-        let (mut nest, mut nests, mut is_at_server_max) = (None::<Nest>, 0, false);
+        let (mut nest, mut drawn, mut is_at_server_max) = (None::<Nest>, InVain::default(), false);
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
             let fits = |server: &Server| {
@@ -116,15 +116,15 @@ impl Matchmaker {
                 server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
             };
             let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
+            let looked_at = placing.without_server_at.unwrap_or(now);
             let mut chosen = match &nest {
                 Some(nest) => Some(nest.server.clone()),
                 None => self.servers.choose(new, placing, (is_busy, now), fits, seeker.trace()).await?,
             };
-            placing.is_without_server = false;
+            placing.without_server_at = None;
             let may_request = chosen.is_none() && !is_at_server_max && allotment != Allotment::None;
             if let Some(rules) = new.launch.as_ref().filter(|_| may_request) {
-                nest = self.draw_nest(search, rules, lobby_id, nests).await?;
-                nests += 1;
+                nest = self.draw_nest(search, rules, (lobby_id, &drawn), looked_at).await?;
                 chosen = nest.as_ref().map(|nest| nest.server.clone());
             }
             let now = self.ambient.now();
@@ -218,7 +218,7 @@ impl Matchmaker {
                 }
                 CreationOutcome::NoPlace(Some(seen)) if nest.is_some() => {
                     // It was requested, and may have a place.
-                    nest = None;
+                    drawn.note(nest.take());
                     self.servers.meet_one(*seen, now);
                 }
                 CreationOutcome::NoPlace(seen) => {

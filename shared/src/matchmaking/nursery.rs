@@ -16,7 +16,7 @@ use crate::{
         launch::{Launch, LaunchRules, LaunchWait, START_EXPECTED, StartFailure},
         server::Server,
     },
-    store::nursery::Draw,
+    store::nursery::{Draw, Drawing, NurseryServer},
 };
 
 /// How far apart finds request servers, and take places on one, whose transactions would otherwise conflict.
@@ -37,6 +37,23 @@ pub(super) struct Nest {
     pub(super) is_requester: bool,
     /// Pauses made for the find that should.
     pauses: usize,
+    /// The server among those of its nursery.
+    at: NurseryServer,
+}
+
+/// The draws of one lobby whose servers had no place.
+#[derive(Debug, Default)]
+pub(super) struct InVain {
+    count: u32,
+    last: Option<NurseryServer>,
+}
+
+impl InVain {
+    /// Notes that the server of `nest` had no place.
+    pub(super) fn note(&mut self, nest: Option<Nest>) {
+        self.count += 1;
+        self.last = nest.map(|nest| nest.at);
+    }
 }
 
 impl Nest {
@@ -51,8 +68,8 @@ impl Nest {
 }
 
 impl Matchmaker {
-    /// Draws a place for the lobby `lobby_id` by the `rules` of its version, after so many draws `in_vain`,
-    /// whose servers were full; `None` when others were quicker each time.
+    /// Draws a place for the lobby `lobby_id` by the `rules` of its version, after draws `in_vain`, where the
+    /// servers in the index had none at `looked_at`; `None` when others were quicker each time.
     ///
     /// # Errors
     /// [`Error::ServerStartFailed`] while the last starts failed; [`Error::Unavailable`], [`Error::Bug`].
@@ -60,13 +77,15 @@ impl Matchmaker {
         &self,
         search: &Search,
         rules: &LaunchRules,
-        lobby_id: &LobbyId,
-        in_vain: u32,
+        (lobby_id, in_vain): (&LobbyId, &InVain),
+        looked_at: Timestamp,
     ) -> Result<Option<Nest>, Error> {
         let (new, now) = (&search.criteria.new_lobby, self.ambient.now());
         let (pool, capacity) = (new.placement(), rules.capacity);
         let fresh = (&ServerId::from(self.ambient.uuid()), &BurstSecret::random(&self.ambient));
-        let drawn = self.store.draw_in_nursery(&pool, (lobby_id, in_vain, capacity), fresh, now).await?;
+        let drawing =
+            Drawing { lobby_id, in_vain: in_vain.count, full: in_vain.last.as_ref(), capacity, looked_at };
+        let drawn = self.store.draw_in_nursery(&pool, &drawing, fresh, now).await?;
         let (first, secret, position, start_ms) = match drawn {
             Draw::Drawn { first, secret, position, start_ms } => (first, secret, position, start_ms),
             Draw::Lost => return Ok(None),
@@ -84,6 +103,7 @@ impl Matchmaker {
         self.ambient.sleep(SPACING * (nth + among).min(SPACINGS_MAX)).await;
         let requested_at = self.ambient.now();
         let server_id = first.nth_of(&secret, nth);
+        let at = NurseryServer { first, nth };
         let (start_id, request) = server_id.start_of(&secret);
         let namespace_id = new.pool.namespace_id.clone();
         let launch = Launch {
@@ -98,7 +118,7 @@ impl Matchmaker {
         let key = ServerKey { namespace_id, server_id };
         let game_id = search.settings.game.game_id.clone();
         let server = Server::requested((key, start_id, request), (game_id, pool), launch, capacity);
-        Ok(Some(Nest { server, wait, is_requester: among == 0, pauses: 0 }))
+        Ok(Some(Nest { server, wait, is_requester: among == 0, pauses: 0, at }))
     }
 }
 

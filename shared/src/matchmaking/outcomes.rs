@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub(super) use crate::rules::capacity::NoCapacity;
 use crate::{
+    base::ambient::Timestamp,
     models::{errors::Error, lobby_code::LobbyCode, pool::Pool, shortage::Shortage},
     request::trace::Trace,
     seating::reply::Found,
@@ -38,9 +39,9 @@ pub(super) struct Placing {
     pub(super) nth: u64,
     /// How long it stays out of sight of the index.
     pub(super) sight_after: Duration,
-    /// Whether the index, read just now to its end, showed no server with a place: the first choice reads it
+    /// When the index, read to its end a moment ago, showed no server with a place: the first choice reads it
     /// no second time.
-    pub(super) is_without_server: bool,
+    pub(super) without_server_at: Option<Timestamp>,
 }
 
 impl Placing {

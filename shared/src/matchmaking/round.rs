@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{base::pauses::Pauses, models::ids::LobbyId};
+use crate::{
+    base::{ambient::Timestamp, pauses::Pauses},
+    models::ids::LobbyId,
+};
 
 /// How long a find waits for the lobby that another find of its burst is creating: first about as long as its
 /// transaction takes.
@@ -21,14 +24,14 @@ pub(super) struct Round {
     has_lost: bool,
     /// The lobby of a burst that it found full in this round.
     lost: Option<LobbyId>,
-    /// Whether the index, read just now to its end, showed no server with a place.
-    pub(super) is_without_server: bool,
+    /// When the index, read to its end a moment ago, showed no server with a place.
+    pub(super) without_server_at: Option<Timestamp>,
 }
 
 impl Round {
     /// The first round of a find, or one after `has_lost` a seat in the round before.
     pub(super) const fn new(has_lost: bool) -> Self {
-        Self { is_contended: has_lost, has_lost, lost: None, is_without_server: false }
+        Self { is_contended: has_lost, has_lost, lost: None, without_server_at: None }
     }
 
     /// Notes that another find began a burst first.
@@ -57,7 +60,7 @@ impl Round {
     /// How often the find tries a lobby that is not there yet before it creates it.
     pub(super) const fn waits(&self) -> u32 {
         // Without a server the creator most likely gave up.
-        if self.is_without_server { 1 } else { CREATOR_WAITS }
+        if self.without_server_at.is_some() { 1 } else { CREATOR_WAITS }
     }
 
     /// The pause before the find tries the lobby for the `wait`-th time, counted from 0.

@@ -82,20 +82,21 @@ impl Servers {
         if let Some(server) = self.nth_fullest(&placement, pick, self.age_max, now, is_fresh) {
             return Ok(Some(server));
         }
-        if !placing.is_without_server {
+        if placing.without_server_at.is_none() {
             self.learn(&placement, &new.pool.game_mode, Some(trace)).await?;
         }
         Ok(self.nth_fullest(&placement, pick, Duration::MAX, now, fits))
     }
 
     /// Reads the servers that lobbies such as the `new` one can be placed on, where this instance knows none.
-    /// Returns whether it read that none of them has a place. The creation reads them if that fails.
-    pub(super) async fn meet(&self, new: &NewLobby, trace: &Trace) -> bool {
-        let placement = new.placement();
-        if self.are_known(&placement, self.ambient.now()) {
-            return false;
+    /// Returns when, if it read that none of them has a place. The creation reads them if that fails.
+    pub(super) async fn meet(&self, new: &NewLobby, trace: &Trace) -> Option<Timestamp> {
+        let (placement, now) = (new.placement(), self.ambient.now());
+        if self.are_known(&placement, now) {
+            return None;
         }
-        self.learn(&placement, &new.pool.game_mode, Some(trace)).await.is_ok_and(|has_place| !has_place)
+        let has_place = self.learn(&placement, &new.pool.game_mode, Some(trace)).await;
+        has_place.is_ok_and(|has_place| !has_place).then_some(now)
     }
 
     /// The same in any case; returns whether one has a place. A `trace` gets those that are silent.

@@ -4,8 +4,9 @@
 //! As with bursts of lobbies, the finds of a moment draw positions, whatever the mode, tags and size of their
 //! lobbies: position p belongs to server p / capacity, whose identifiers every find computes from the
 //! nursery's secret. A draw names its lobby, so that the second one for a lobby, by whoever creates it in the
-//! place of a find that is late, leads to the same server. A nursery that is older than [`BURST_WINDOW`] is
-//! replaced: by then the index shows the places that are left.
+//! place of a find that is late, leads to the same server. A nursery whose last draw is older by
+//! [`BURST_WINDOW`] than the look of a find that saw no place is replaced: the index showed the places that
+//! were left. So is one whose last server is full.
 //!
 //! The item also has what the last starts showed: how long they took, and how many in a row failed.
 
@@ -85,6 +86,41 @@ impl Nursery {
     }
 }
 
+/// A server of a nursery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NurseryServer {
+    /// The nursery's first server.
+    pub first: ServerId,
+    /// The server's number, counted from 0.
+    pub nth: u32,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawing<'a> {
+    /// The lobby.
+    pub lobby_id: &'a LobbyId,
+    /// How many of its draws were in vain.
+    pub in_vain: u32,
+    /// The server of the last of them, which was full.
+    pub full: Option<&'a NurseryServer>,
+    /// Lobbies of one server.
+    pub capacity: u32,
+    /// When the find looked for a place in the index.
+    pub looked_at: Timestamp,
+}
+
+impl Drawing<'_> {
+    /// Whether the last server of the nursery `seen` is the full one, or one before it.
+    fn is_beyond(&self, seen: &Nursery) -> bool {
+        let is_full = |full: &&NurseryServer| {
+            let up_to = (u64::from(full.nth) + 1) * u64::from(self.capacity);
+            seen.first.as_ref() == Some(&full.first) && seen.drawn.len() as u64 <= up_to
+        };
+        self.full.filter(is_full).is_some()
+    }
+}
+
 /// The result of a draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draw {
@@ -109,23 +145,24 @@ pub enum Draw {
 const DRAWS_TRIED_MAX: u32 = 4;
 
 impl Store {
-    /// Draws a position in the nursery of `pool` for a lobby, or its further one after so many were
-    /// `in_vain`, as their servers were full. One write unit in a quiet pool, two to three elsewhere.
+    /// Draws a position in the nursery of `pool`, or a further one after draws in vain. One write unit in a
+    /// quiet pool, two to three elsewhere.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn draw_in_nursery(
         &self,
         pool: &PlacementPool,
-        (lobby_id, in_vain, capacity): (&LobbyId, u32, u32),
+        drawing: &Drawing<'_>,
         fresh: (&ServerId, &BurstSecret),
         now: Timestamp,
     ) -> Result<Draw, Error> {
+        let &Drawing { lobby_id, in_vain, capacity, looked_at, .. } = drawing;
         let (key, mark) = (nursery_key(pool), mark_of(lobby_id, in_vain));
         let most = capacity * (DRAWS_MAX / capacity.max(1)).max(1);
         let mut exhausted = None;
         for _ in 0..DRAWS_TRIED_MAX {
-            let begin = self.begin_nursery(&key, &mark, fresh, exhausted.take(), now);
+            let begin = self.begin_nursery((&key, &mark), fresh, exhausted.take(), (looked_at, now));
             let seen = match self.update::<Nursery>(begin).await? {
                 Ok(begun) => return Ok(begun.draw_of(&mark).unwrap_or(Draw::Lost)),
                 Err(Some(seen)) => seen,
@@ -137,7 +174,11 @@ impl Store {
             if let Some(draw) = seen.draw_of(&mark) {
                 return Ok(draw);
             }
-            match self.update::<Nursery>(self.draw(&key, &seen, &mark, most)).await? {
+            if drawing.is_beyond(&seen) {
+                exhausted = Some(seen);
+                continue;
+            }
+            match self.update::<Nursery>(self.draw((&key, &mark), &seen, most, now)).await? {
                 Ok(drawn) => return Ok(drawn.draw_of(&mark).unwrap_or(Draw::Lost)),
                 Err(Some(other)) if other.first == seen.first => match other.draw_of(&mark) {
                     Some(draw) => return Ok(draw),
@@ -151,20 +192,19 @@ impl Store {
 
     fn begin_nursery(
         &self,
-        key: &str,
-        mark: &str,
+        (key, mark): (&str, &str),
         (first, secret): (&ServerId, &BurstSecret),
         exhausted: Option<Nursery>,
-        now: Timestamp,
+        (looked_at, now): (Timestamp, Timestamp),
     ) -> Write {
         let full = if exhausted.is_some() { " OR (#first = :seen AND size(#drawn) = :count)" } else { "" };
         let count = exhausted.as_ref().map(|seen| number(seen.drawn.len() as u64));
         self.on_ledger(key)
             .change(
-                "SET #first = :new, #secret = :secret, #opened_at = :now, #drawn = :drawn, #expires_at = :expiry",
+                "SET #first = :new, #secret = :secret, #drawn_at = :now, #drawn = :drawn, #expires_at = :expiry",
             )
             .when(format!(
-                "(attribute_not_exists(#first) OR #opened_at <= :stale{full}) \
+                "(attribute_not_exists(#first) OR #drawn_at <= :stale{full}) \
                  AND (attribute_not_exists(#blocked_until) OR #blocked_until <= :now)"
             ))
             .with(":new", text(first.as_str()))
@@ -172,14 +212,15 @@ impl Store {
             .with(":now", number(now))
             .with(":drawn", AttributeValue::L(vec![text(mark)]))
             .with(":expiry", number((now + NURSERY_LIFE).secs()))
-            .with(":stale", number(now.before(BURST_WINDOW)))
+            .with(":stale", number(looked_at.before(BURST_WINDOW)))
             .with(":seen", exhausted.and_then(|seen| Some(text(seen.first?.as_str()))))
             .with(":count", count)
     }
 
-    fn draw(&self, key: &str, seen: &Nursery, mark: &str, most: u32) -> Write {
+    fn draw(&self, (key, mark): (&str, &str), seen: &Nursery, most: u32, now: Timestamp) -> Write {
         self.on_ledger(key)
-            .change("SET #drawn = list_append(#drawn, :drawn)")
+            .change("SET #drawn = list_append(#drawn, :drawn), #drawn_at = :now")
+            .with(":now", number(now))
             .when("#first = :first AND NOT contains(#drawn, :mark) AND size(#drawn) < :most")
             .with(":first", seen.first.as_ref().map(|first| text(first.as_str())))
             .with(":drawn", AttributeValue::L(vec![text(mark)]))
