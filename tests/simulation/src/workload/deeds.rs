@@ -355,6 +355,27 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::WaitForRun) => {
             &[Burst, Join, Find, Create]
         }
+        // Processes register, send heartbeats and end by themselves.
+        Some(
+            Write::OpenOnLaunched
+            | Write::RequestServer
+            | Write::FailLaunch
+            | Write::RetireLaunched
+            | Write::StopIdle
+            | Write::LetLaunchedGo
+            | Write::NoteHandle
+            | Write::NoteEnded
+            | Write::NoteIdle
+            | Write::NoteBusy
+            | Write::CountServer
+            | Write::UncountServer
+            | Write::NotePlacement
+            | Write::BeginNursery
+            | Write::DrawInNursery
+            | Write::NoteStart
+            | Write::NoteFailedStart
+            | Write::BlockNursery,
+        ) => &[Burst, Create, Find, End, Disconnect],
         None => &[],
     }
 }
