@@ -173,7 +173,7 @@ impl Workload {
             let key = lobby.and_then(|lobby| lobby.server).unwrap_or_else(|| place.key.clone());
             prefer(&mut servers, |server| Request::server_key(&self.world, *server) == key);
         }
-        let server = *self.chance.pick(&servers).expect("a server");
+        let Some(server) = self.chance.pick(&servers).copied() else { return };
         match deed {
             Deed::Beat => {
                 self.beating[server] = !self.falls_silent;
