@@ -138,9 +138,10 @@ impl Store {
 
 /// A write that ends a server's places: it stays out of sight until its record goes.
 fn out_of_sight(write: Write, server: &Server, stage: LaunchStage, now: Timestamp) -> Result<Write, Error> {
+    let name = stage.name();
     Ok(write
-        .change("SET #stage = :over, #capacity = :zero, #free_from = :later, #ranked_at = :later")
-        .with(":over", to_value(stage)?)
+        .change(format!("SET #stage = :{name}, #capacity = :zero, #free_from = :later, #ranked_at = :later"))
+        .with(format!(":{name}"), to_value(stage)?)
         .with(":later", number(server.look_again(now))))
 }
 

@@ -56,6 +56,7 @@ macro_rules! writes {
 pub const PUT: &str = "PUT";
 
 writes! {
+    OpenOnLaunched: Lobbies "SET #ports = :ports" "open a lobby on its started server",
     TakeFreeSeat: Lobbies "#taken = #taken + :one" "take a free seat",
     TakeParty: Lobbies "#taken = #taken + :count" "take free seats of a party",
     TakeOverSeat: Lobbies "#taken = #taken - :freed" "take over a lapsed seat",
@@ -79,11 +80,20 @@ writes! {
     HideRoom: Lobbies "REMOVE #room" "hide a lobby without room from parties",
     NoteState: Lobbies "#has_state = :true" "note that a lobby has a state",
     PutLobby: Lobbies "PUT" "create a lobby",
+    RequestServer: Servers "PUT" "request a server",
+    FailLaunch: Servers "#stage = :failed" "fail a requested server",
+    RetireLaunched: Servers "#stage = :gone" "retire a silent started server",
+    StopIdle: Servers "#stage = :stopping" "stop an idle server",
+    LetLaunchedGo: Servers "#stage = :over" "let a started server go",
+    NoteHandle: Servers "SET #handle = :handle" "note a started server's handle",
+    NoteEnded: Servers "SET #ended_at = :now" "note the end of a process",
+    NoteIdle: Servers "SET #idle_since = :since" "note that a server is idle",
     TakePlace: Servers "#used = #used + :one" "take a server's place",
     GiveBackPlace: Servers "#used = #used - :one" "give a server's place back",
     AllotAhead: Servers "#allotted = #allotted + :block" "allot a server its first block",
     GiveBackAllotment: Servers "#allotted = #allotted - :block" "take a server's allotment back",
     PutServer: Servers "#registration = :new_registration" "register a server",
+    NoteBusy: Servers "REMOVE #idle_since" "note that a server has lobbies",
     Deregister: Servers "#ranked_at = :later" "deregister a server",
     Heartbeat: Servers "#lease_until = :now + #lease_ms" "extend a server's lease",
     TransferServer: Servers "SET #owner = :token" "have a server without lease belong to another token",
@@ -92,6 +102,14 @@ writes! {
     HideServer: Servers "SET #free_from = :later" "hide a silent server",
     HideFullServer: Servers "SET #free_from = :again" "hide a full server",
     LetServerGo: Servers "SET #expires_at = :expiry" "let a deregistered server go",
+    CountServer: Ledger "#servers, :zero) + :one" "count a requested server",
+    UncountServer: Ledger "#servers = #servers - :one" "count a server no more",
+    NotePlacement: Ledger "SET #servers = if_not_exists" "note a placement",
+    BeginNursery: Ledger "#drawn = :drawn" "begin a nursery",
+    DrawInNursery: Ledger "list_append(#drawn" "draw in a nursery",
+    NoteStart: Ledger "SET #start_ms = :mean" "note how long a start took",
+    NoteFailedStart: Ledger "#failures, :zero) + :one" "note a failed start",
+    BlockNursery: Ledger "SET #blocked_until = :until" "block a nursery",
     Allot: Ledger "#allotted, :zero) + :block" "allot a block of the cap",
     ReturnAllotment: Ledger "#allotted = #allotted - :block" "return a block of the cap",
     BeginBurst: Ledger "#first = :new" "begin a burst",
@@ -111,6 +129,32 @@ writes! {
 }
 
 impl Write {
+    /// Whether only servers on demand need it.
+    #[must_use]
+    pub const fn is_on_demand(self) -> bool {
+        matches!(
+            self,
+            Self::OpenOnLaunched
+                | Self::RequestServer
+                | Self::FailLaunch
+                | Self::RetireLaunched
+                | Self::StopIdle
+                | Self::LetLaunchedGo
+                | Self::NoteHandle
+                | Self::NoteEnded
+                | Self::NoteIdle
+                | Self::NoteBusy
+                | Self::CountServer
+                | Self::UncountServer
+                | Self::NotePlacement
+                | Self::BeginNursery
+                | Self::DrawInNursery
+                | Self::NoteStart
+                | Self::NoteFailedStart
+                | Self::BlockNursery
+        )
+    }
+
     /// The write that sends `update` (or [`PUT`]) to `table`.
     #[must_use]
     pub fn of(table: Table, update: &str) -> Option<Self> {
@@ -206,6 +250,8 @@ pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <
 pub const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
 /// That a server has no place.
 pub const NO_PLACE: &str = "(#used >= #capacity OR attribute_exists(#is_clearing))";
+/// That Muster had a server started.
+const LAUNCHED: &str = "attribute_exists(#launch)";
 /// That nobody searches.
 pub const CLAIM: &str = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
 /// That no later search was in vain.
@@ -359,7 +405,25 @@ pub fn all() -> Vec<Condition> {
         (Write::ShowRoom, &[&["#taken = :taken", "attribute_exists(#joinable_from)"]]),
         (Write::HideRoom, &[&["#taken = :taken"]]),
         (Write::NoteState, &[&["attribute_exists(#server)"]]),
+        (Write::OpenOnLaunched, &[&["#stage <> :ended", "#server = :server", "attribute_exists(#launch)"]]),
         (Write::PutLobby, &[&["attribute_not_exists(#lobby_id)"]]),
+        (Write::RequestServer, &[&["attribute_not_exists(#server)"]]),
+        (Write::FailLaunch, &[&["#stage = :requested"]]),
+        (Write::RetireLaunched, &[&["#stage = :running", "#lease_until <= :now"]]),
+        (Write::StopIdle, &[&["#stage = :running", "#used = :zero", "#idle_since = :since"]]),
+        (
+            Write::LetLaunchedGo,
+            &[&[
+                "#capacity = :zero",
+                "#used = :zero",
+                "#allotted = :allotted",
+                "attribute_not_exists(#expires_at)",
+            ]],
+        ),
+        (Write::NoteHandle, &[&[LAUNCHED, "attribute_not_exists(#handle)"]]),
+        (Write::NoteEnded, &[&[LAUNCHED, "attribute_not_exists(#ended_at)"]]),
+        (Write::NoteIdle, &[&[LAUNCHED]]),
+        (Write::NoteBusy, &[&[LAUNCHED]]),
         (
             Write::TakePlace,
             &[&[
@@ -431,7 +495,36 @@ pub fn all() -> Vec<Condition> {
             &[&["#lease_until <= :now", "#used = :used", "#used = :zero", "#allotted = :allotted"]],
         ),
         (Write::HideFullServer, &[&["#free_from <= :now", NO_PLACE]]),
-        (Write::LetServerGo, &[&["#used = :zero", "#allotted = :allotted", "#capacity = :zero"]]),
+        (
+            Write::LetServerGo,
+            &[&[
+                "#used = :zero",
+                "#allotted = :allotted",
+                "#capacity = :zero",
+                "attribute_not_exists(#launch)",
+            ]],
+        ),
+        (
+            Write::CountServer,
+            &[&[
+                "(attribute_not_exists(#allotted) OR #allotted <= :room)",
+                "(attribute_not_exists(#servers) OR #servers < :servers)",
+            ]],
+        ),
+        (Write::UncountServer, &[&["#allotted >= :block", "#servers >= :one"]]),
+        (
+            Write::BeginNursery,
+            &[&[
+                "(attribute_not_exists(#first) OR #opened_at <= :stale)",
+                "(attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND size(#drawn) = :count))",
+                "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)",
+            ]],
+        ),
+        (
+            Write::DrawInNursery,
+            &[&["#first = :first", "NOT contains(#drawn, :mark)", "size(#drawn) < :most"]],
+        ),
+        (Write::BlockNursery, &[&["#failures = :failures"]]),
         (Write::Allot, &[&["attribute_not_exists(#allotted) OR #allotted <= :room"]]),
         (Write::ReturnAllotment, &[&["#allotted >= :block"]]),
         (

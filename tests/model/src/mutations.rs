@@ -63,6 +63,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
         "#joinable_from > :lapse",
         "all reservations of the model are as long, so none lapses before the lobby comes into sight",
     ),
+    (Write::LetServerGo, "attribute_not_exists(#launch)", ON_DEMAND),
     (Write::HideFullServer, "#free_from <= :now", FULL_AGAIN),
     (Write::HideFullServer, NO_PLACE, FULL_AGAIN),
     (Write::ShowServer, "attribute_not_exists(#expires_at)", LATE),
@@ -145,6 +146,7 @@ const SIGHT: &str = "the model knows one way of being out of sight";
 const ROOM: &str =
     "any find of the model sees any lobby, so it has no index for parties; the simulation has it";
 const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
+const ON_DEMAND: &str = "the model has no servers on demand; the simulation has them";
 const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
 const TAGS: &str = "no lobby of the model has tags, which never change; a test of the store refuses by it";
 const STARTS: &str = "each server of the model starts once; the simulation's start again";
@@ -332,6 +334,9 @@ pub fn left_out(condition: Condition) -> Option<&'static str> {
     }
     if write.table() == Table::Clients {
         return Some(CLIENTS);
+    }
+    if write.is_on_demand() {
+        return Some(ON_DEMAND);
     }
     LEFT_OUT.iter().find(|left| (left.0, left.1) == (write, clause)).map(|left| left.2)
 }

@@ -20,6 +20,7 @@ mod history;
 mod model;
 pub mod mutations;
 mod network;
+mod on_demand;
 mod requests;
 mod run;
 mod settling;

@@ -15,6 +15,7 @@ pub(crate) mod answers;
 mod clients;
 mod lives;
 mod lobby;
+pub(crate) mod on_demand;
 mod returns;
 mod room;
 mod seats;
@@ -137,6 +138,10 @@ pub(crate) enum Action {
         ends_lobbies: bool,
     },
     SwitchVersion,
+    /// A look at a server on demand, by its starter's function.
+    Look {
+        server: String,
+    },
 }
 
 /// One delivery of a request.
@@ -166,6 +171,34 @@ pub(crate) struct Operation {
     pub(crate) created: Vec<String>,
     /// Whether it connected its player.
     pub(crate) has_connected: bool,
+}
+
+impl Operation {
+    /// One that begins at an instance for a namespace.
+    pub(crate) fn new(
+        function: &'static str,
+        (instance, namespace): (usize, usize),
+        action: Action,
+        began_at: u64,
+    ) -> Self {
+        Self {
+            function,
+            instance,
+            namespace,
+            client: 0,
+            key: None,
+            party: 1,
+            action,
+            began_at,
+            has_ended: false,
+            answered_at: None,
+            answered: None,
+            calls: 0,
+            seats: Vec::new(),
+            created: Vec::new(),
+            has_connected: false,
+        }
+    }
 }
 
 /// What the model knows of a namespace.
@@ -225,6 +258,8 @@ pub(crate) struct Model {
     kept: BTreeMap<String, Value>,
     /// Connects that were answered 200, by seat.
     connects: BTreeMap<(String, u64), u32>,
+    /// What it knows of servers on demand, if the world has some.
+    pub(crate) on_demand: Option<on_demand::OnDemand>,
     /// How many operations were answered how.
     pub(crate) outcomes: BTreeMap<(&'static str, String), u64>,
 }
@@ -290,17 +325,20 @@ impl Model {
                 Some(Table::Servers) => {
                     self.check_start_of_server(change);
                     self.check_server(change);
+                    self.check_stage(change);
                 }
                 Some(Table::Clients) => {
                     self.check_count_of_holds(change);
                     self.note_removed_again(change);
                 }
-                Some(Table::Lobbies | Table::Ledger) => {}
+                Some(Table::Ledger) => self.check_draw(change, history),
+                Some(Table::Lobbies) => {}
                 None => self.note_version(change),
             }
         }
         if changes.iter().any(|change| super::wire::known_table(&change.part.place.table).is_some()) {
             self.check_room(history, changes);
+            self.check_counted(history, changes);
         }
     }
 

@@ -60,6 +60,9 @@ pub(crate) struct State {
     /// The conditions that were sent.
     pub(crate) seen: BTreeSet<Condition>,
     pub(crate) calls: u64,
+    /// Servers on demand whose stage changed since somebody looked, and the notice of it.
+    pub(crate) stages: Vec<String>,
+    pub(crate) stage_changed: Arc<Notify>,
     has_ended: bool,
     known: BTreeSet<Condition>,
     database: InProcess,
@@ -102,6 +105,8 @@ impl State {
             without,
             seen: BTreeSet::new(),
             calls: 0,
+            stages: Vec::new(),
+            stage_changed: Arc::default(),
             has_ended: false,
             known: conditions::all().into_iter().collect(),
             database,
@@ -205,6 +210,10 @@ impl State {
                 changes.push(Change { at, operation, is_late, part: part.clone(), before, after });
             }
             self.model.committed(&changes, &self.history);
+            self.stages.extend(changes.iter().filter_map(Change::streamed));
+            if !self.stages.is_empty() {
+                self.stage_changed.notify_one();
+            }
         }
         answer
     }

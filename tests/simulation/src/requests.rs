@@ -13,8 +13,8 @@ use shared::models::token::Claims;
 use tokio::time::{Sleep, sleep};
 
 use super::{
-    model::{Action, answers::Answer},
-    network::Network,
+    model::{Action, Operation, answers::Answer},
+    network::{CURRENT, Network},
     world::World,
 };
 use harness::instance::event_from;
@@ -284,6 +284,35 @@ impl Request {
         format!("{}/{}", world.namespaces[plan.namespace].id, plan.id)
     }
 
+    /// A request of a process that Muster had started, by its environment.
+    pub(crate) fn of_process(
+        world: &World,
+        environment: &BTreeMap<String, String>,
+        action: Action,
+        more: Value,
+    ) -> Self {
+        let function = match action {
+            Action::Register { .. } => "register-server",
+            Action::Heartbeat { .. } => "heartbeat-server",
+            _ => "deregister-server",
+        };
+        let namespace = world.namespace_of(&environment["MUSTER_NAMESPACE_ID"]);
+        let mut body = more;
+        body["server_id"] = json!(environment["MUSTER_SERVER_ID"]);
+        body["start_id"] = json!(environment["MUSTER_START_ID"]);
+        Self::new(function, namespace, action, environment["MUSTER_SERVER_TOKEN"].clone(), body)
+    }
+
+    /// The operation that it is, delivered to an instance now.
+    fn operation(&self, instance: usize, began_at: u64) -> Operation {
+        Operation {
+            client: self.client,
+            key: self.key.clone(),
+            party: self.party,
+            ..Operation::new(self.function, (instance, self.namespace), self.action.clone(), began_at)
+        }
+    }
+
     /// The request as its function gets it.
     pub(crate) fn event(&self) -> lambda_http::Request {
         let bearer = format!("Bearer {}", self.token);
@@ -292,6 +321,56 @@ impl Request {
         let mut headers = vec![("authorization", bearer.as_str())];
         headers.extend(self.key.as_deref().map(|key| ("idempotency-key", key)));
         event_from([127, 0, 0, self.client].into(), &headers, &self.body, &parameters)
+    }
+}
+
+/// One delivery of a request to an instance.
+pub(crate) struct Delivery {
+    pub(crate) request: Request,
+    pub(crate) instance: usize,
+    pub(crate) handler: Handler,
+    /// Polls after which it crashes, if it does.
+    pub(crate) polls_left: Option<u32>,
+}
+
+impl Delivery {
+    /// Has the function carry the request out, and the model judge its answer; `None` if it crashed.
+    pub(crate) async fn carry_out(self, world: &World, network: &Network) -> Option<Answer> {
+        let Self { request, instance, handler, polls_left } = self;
+        let number = {
+            let mut state = network.state();
+            let operation = request.operation(instance, state.now());
+            let number = state.model.began(operation);
+            let name = state.model.name(number);
+            state.note(&format!("{name} {}", briefly(&request.action)));
+            number
+        };
+        let running = CURRENT.scope(number, handler(request.event()));
+        let response = Mortal::new(running, polls_left, network.clone(), number).await;
+        let mut state = network.state();
+        let name = state.model.name(number);
+        let Some(response) = response else {
+            state.model.operations[number].has_ended = true;
+            state.note(&format!("{name} crashed"));
+            return None;
+        };
+        let answer = read_answer(world, &response);
+        let (at, lobby) = (state.now(), answer.body.pointer("/lobby/lobby_id").and_then(|id| id.as_str()));
+        let what = answer.body["code"].as_str().or(lobby).unwrap_or_default();
+        state.note(&format!("{name} = {} {what} {}", answer.status, answer.seats.join(" ")));
+        state.trace.digest(&answer.body);
+        let state = &mut *state;
+        state.model.answered(number, &answer, at, &state.history);
+        Some(answer)
+    }
+}
+
+fn briefly(action: &Action) -> String {
+    match action {
+        Action::Find { modes, regions, tags, may_create, .. } => {
+            format!("{} in {} {tags:?} creating {may_create}", modes.join(","), regions.join(","))
+        }
+        other => format!("{other:?}"),
     }
 }
 

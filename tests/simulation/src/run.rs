@@ -33,6 +33,7 @@ const EPOCH: Timestamp = Timestamp(1_767_225_600_000);
 const CLIENTS: u64 = 0x5eed_0f5e_a75e_a7e2;
 const LIVES: u64 = 0x11fe_50f5_e12e_2511;
 const PARTIES: u64 = 0x9a27_1e50_f5ea_7e22;
+const YARD: u64 = 0xca11_ab1e_5e2e_e25f;
 
 static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
     let template = Template::parse(TEMPLATE).expect("the template");
@@ -111,6 +112,8 @@ async fn play(seed: u64, options: &Options) -> Network {
     plan = plan.with_restarts(&mut lives, bias);
     let mut parties = Chance::new(seed ^ PARTIES);
     plan = plan.with_parties(&mut parties, bias);
+    let mut yard = Chance::new(seed ^ YARD);
+    plan = plan.with_servers_on_demand(&mut yard, bias);
     plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
     let faults = Faults::drawn(&mut chance).with_bias(bias);
     let database = InProcess::new(tables).expect("tables");
@@ -132,13 +135,14 @@ async fn play(seed: u64, options: &Options) -> Network {
         let modes = world.plan.modes.iter();
         let capacities = modes.map(|mode| (mode.name.to_owned(), (mode.max_players, mode.direct)));
         state.model.capacities = capacities.collect();
+        state.model.on_demand = world.plan.on_demand.as_ref().map(|plan| plan.rules(&world.builds).into());
         state.model.party_size_max = world.plan.party_size_max;
         state.model.has_faults = true;
         state.note(&format!("the world: {:?}", world.plan));
         state.note(&format!("its faults: {faults:?}"));
         state.faults = faults;
     }
-    let chances = (clients, lives, parties);
+    let chances = (clients, lives, parties, yard);
     let mut workload =
         Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), chances, bias);
     // Every read must find the world, however stale.

@@ -5,13 +5,22 @@ use std::{
     sync::Arc,
 };
 
-use super::{faults::Faults, model::Stage, requests::Request, workload::Workload, world::KEEP_SECS_MAX};
+use super::{
+    faults::Faults,
+    model::{Lobby, Stage},
+    requests::Request,
+    workload::Workload,
+    world::KEEP_SECS_MAX,
+};
 
 /// Time after which nothing is pending: no delayed copy of a write, no lagging index.
 const QUIET_MS: u64 = 12_000;
 
 /// Time after which a request without a response has certainly ended, in milliseconds.
 const PENDING_MS: u64 = 31_000;
+
+/// Finds of one player for whom a server is to be started.
+const STARTS_AWAITED: u32 = 6;
 
 impl Workload {
     /// Lets the world come to rest, ends every lobby, and fills namespaces and servers to the last seat.
@@ -37,6 +46,7 @@ impl Workload {
             self.pass(50).await;
         }
         self.join().await;
+        self.empty_yard().await;
         if self.chance.one_in(3) {
             // All players leave, and no server reports it.
             let longest = world
@@ -88,6 +98,8 @@ impl Workload {
             let places = fitting.filter_map(|server| server["capacity"]["N"].as_str()?.parse::<u64>().ok());
             places.sum::<u64>()
         };
+        let on_demand = world.plan.on_demand.as_ref();
+        let places = on_demand.map_or(places, |plan| plan.capacity * plan.server_count_max);
         let cap = u64::from(world.plan.caps[namespace]);
         let lobbies = cap.min(places);
         let refusal =
@@ -100,21 +112,33 @@ impl Workload {
             let client = 100 + u8::try_from(number.min(150)).unwrap_or(150);
             let find = Request::find(&world, namespace, &[mode.name], &[region], BTreeMap::new(), true);
             let find = find.from(client);
-            let first = self.network.state().model.operations.len();
-            self.send(find);
-            while self.is_busy() {
-                self.pass(60).await;
-                for (namespace, lobby) in self.lobbies(|lobby| lobby.stage == Stage::Starting) {
-                    self.send(Request::ready(&world, namespace, &lobby));
+            let mut answered = None;
+            for _ in 0..STARTS_AWAITED {
+                self.send(find.clone());
+                while self.is_busy() {
+                    self.pass(60).await;
+                    let is_starting =
+                        |lobby: &Lobby| lobby.stage == Stage::Starting && lobby.awaited_until.is_none();
+                    for (namespace, lobby) in self.lobbies(is_starting) {
+                        self.send(Request::ready(&world, namespace, &lobby));
+                    }
                 }
+                let state = self.network.state();
+                let finds = state.model.operations.iter().rev().filter(|other| other.client == client);
+                answered = finds.into_iter().next().and_then(|find| find.answered.clone());
+                // Earlier starts took so long that it does not wait.
+                if answered.as_deref() != Some("MATCHMAKER_LOBBY_START_TIMEOUT") {
+                    break;
+                }
+                drop(state);
+                self.pass(5_000).await;
             }
             let mut state = self.network.state();
             let state = &mut *state;
-            let operation = &state.model.operations[first];
             let is_last = number == lobbies * mode.max_players;
             let expected = if is_last { refusal } else { "200" };
-            if operation.answered.as_deref() != Some(expected) {
-                let answered = operation.answered.clone().unwrap_or_default();
+            if answered.as_deref() != Some(expected) {
+                let answered = answered.unwrap_or_default();
                 let what = format!(
                     "find {} of {} was answered {answered}, not {expected}",
                     number + 1,

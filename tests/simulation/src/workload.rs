@@ -11,9 +11,10 @@ use tokio::{sync::Notify, task::JoinSet, time::sleep};
 use super::{
     chance::Chance,
     faults::is_of_repetitions,
-    model::{Action, Lobby, NEVER, Operation, Stage},
-    network::{CURRENT, Network, store_over},
-    requests::{ANYBODY, Instance, Mortal, Request, read_answer, tokens_of},
+    model::{Action, Lobby, NEVER, Stage},
+    network::{Network, store_over},
+    on_demand::{self, Yard},
+    requests::{ANYBODY, Delivery, Instance, Request, tokens_of},
     wire::{Place, number},
     world::{SMALL, World},
 };
@@ -70,6 +71,8 @@ pub(crate) struct Workload {
     crossings: &'static [&'static [Deed]],
     /// One in this many waits may be for an event hours away.
     far: u64,
+    /// The longest other wait, in milliseconds.
+    horizon: u64,
     /// Whether most waits end just as something expires.
     is_patient: bool,
     /// Whether no server sends heartbeats by itself.
@@ -85,6 +88,8 @@ pub(crate) struct Workload {
     beating: Vec<bool>,
     next_beat: Vec<u64>,
     running: JoinSet<()>,
+    /// What starts servers on demand, if the world has some.
+    pub(crate) yard: Option<Yard>,
 }
 
 impl Workload {
@@ -93,11 +98,13 @@ impl Workload {
         network: Network,
         declared: Arc<BTreeMap<String, FunctionProperties>>,
         mut chance: Chance,
-        (clients, lives, parties): (Chance, Chance, Chance),
+        (clients, lives, parties, yard): (Chance, Chance, Chance, Chance),
         bias: Option<Write>,
     ) -> Self {
         let deeds = deeds(&mut chance, bias);
         let servers = world.plan.servers.len();
+        // Their heartbeats go on all the time.
+        let horizon = if world.plan.on_demand.is_some() { 100_000 } else { 400_000 };
         let is_patient = match bias {
             Some(Write::End | Write::GiveBackPlace | Write::HideServer) => true,
             Some(Write::HideFull) => world.plan.modes.iter().all(|mode| mode.max_players <= SMALL),
@@ -120,6 +127,7 @@ impl Workload {
             favoured: favoured(bias),
             crossings: crossings(bias),
             far: if bias == Some(Write::TakeOverSeat) { 4 } else { 24 },
+            horizon,
             is_patient,
             falls_silent: bias == Some(Write::HideServer),
             resizes: bias == Some(Write::TakePlace),
@@ -129,15 +137,17 @@ impl Workload {
             beating: vec![false; servers],
             next_beat: vec![0; servers],
             running: JoinSet::new(),
+            yard: None,
         };
         for _ in 0..workload.world.plan.instances {
             let instance = workload.instance();
             workload.instances.push(instance);
         }
+        workload.yard = on_demand::open(&workload, yard);
         workload
     }
 
-    fn instance(&self) -> Instance {
+    pub(crate) fn instance(&self) -> Instance {
         let World { keys, ambient, .. } = &*self.world;
         let declared = (*self.declared).clone();
         let (keys, ambient) = (Arc::clone(keys), ambient.clone());
@@ -257,7 +267,8 @@ impl Workload {
             14 => self.chance.range(100..=900),
             15 => self.chance.range(1_000..=2_600),
             _ => {
-                let horizon = if self.chance.one_in(self.far) { u64::MAX } else { 400_000 };
+                let is_far = self.chance.one_in(self.far) && self.yard.is_none();
+                let horizon = if is_far { u64::MAX } else { self.horizon };
                 let times = self.lapses(horizon);
                 let spread = self.chance.range(0..=40);
                 self.chance.pick(&times).map_or(3, |span| (span + spread).saturating_sub(20))
@@ -330,7 +341,8 @@ impl Workload {
         let is_last_moment = |lobby: &Lobby| lobby.created_at + STARTING_MAX_MS < now + LAST_MOMENT_MS;
         let interferes = self.interferes;
         let starting = self.lobbies(|lobby| {
-            lobby.stage == Stage::Starting && (is_any || (interferes && is_last_moment(lobby)))
+            let may_be = is_any || (interferes && is_last_moment(lobby));
+            lobby.stage == Stage::Starting && lobby.awaited_until.is_none() && may_be
         });
         let world = Arc::clone(&self.world);
         for (namespace, lobby) in starting {
@@ -406,55 +418,17 @@ impl Workload {
         let handler = self.instances[instance].handler(request.function);
         let crash = self.network.state().faults.crash;
         let polls_left = self.chance.permille(crash).then(|| 1 + self.chance.below(40) as u32);
+        let namespace = request.namespace;
+        let delivery = Delivery { request, instance, handler, polls_left };
         let (network, world, players) =
             (self.network.clone(), Arc::clone(&self.world), Arc::clone(&self.players));
         self.running.spawn(async move {
             sleep(Duration::from_millis(delay_ms)).await;
-            let number = {
-                let mut state = network.state();
-                let operation = Operation {
-                    function: request.function,
-                    instance,
-                    namespace: request.namespace,
-                    client: request.client,
-                    key: request.key.clone(),
-                    party: request.party,
-                    action: request.action.clone(),
-                    began_at: state.now(),
-                    has_ended: false,
-                    answered_at: None,
-                    answered: None,
-                    calls: 0,
-                    seats: Vec::new(),
-                    created: Vec::new(),
-                    has_connected: false,
-                };
-                let number = state.model.began(operation);
-                let name = state.model.name(number);
-                state.note(&format!("{name} {}", briefly(&request.action)));
-                number
-            };
-            let running = CURRENT.scope(number, handler(request.event()));
-            let response = Mortal::new(running, polls_left, network.clone(), number).await;
-            let mut state = network.state();
-            let name = state.model.name(number);
-            let Some(response) = response else {
-                state.model.operations[number].has_ended = true;
-                return state.note(&format!("{name} crashed"));
-            };
-            let answer = read_answer(&world, &response);
-            let (at, lobby) =
-                (state.now(), answer.body.pointer("/lobby/lobby_id").and_then(|id| id.as_str()));
-            let what = answer.body["code"].as_str().or(lobby).unwrap_or_default();
-            state.note(&format!("{name} = {} {what} {}", answer.status, answer.seats.join(" ")));
-            state.trace.digest(&answer.body);
-            let state = &mut *state;
-            state.model.answered(number, &answer, at, &state.history);
-            for token in tokens_of(&answer.body) {
-                let Some(lobby) = lobby.map(ToOwned::to_owned) else { break };
-                let player = Player { namespace: request.namespace, lobby, token };
-                players.lock().expect("no panic").push(player);
-            }
+            let Some(answer) = delivery.carry_out(&world, &network).await else { return };
+            let Some(lobby) = answer.body.pointer("/lobby/lobby_id").and_then(Value::as_str) else { return };
+            let tokens = tokens_of(&answer.body).into_iter();
+            let seated = tokens.map(|token| Player { namespace, lobby: lobby.to_owned(), token });
+            players.lock().expect("no panic").extend(seated);
         });
     }
 }
@@ -478,13 +452,4 @@ fn noted_until(item: &Value) -> Vec<u64> {
     let holds = item.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("seat_"));
     let since = holds.filter_map(|(_, hold)| hold["S"].as_str()?.rsplit('~').next()?.parse::<u64>().ok());
     since.map(|since| since + HOLD_PENDING_MS).chain(number(&item["lease_until"])).collect()
-}
-
-fn briefly(action: &Action) -> String {
-    match action {
-        Action::Find { modes, regions, tags, may_create, .. } => {
-            format!("{} in {} {tags:?} creating {may_create}", modes.join(","), regions.join(","))
-        }
-        other => format!("{other:?}"),
-    }
 }

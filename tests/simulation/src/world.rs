@@ -1,6 +1,6 @@
 //! The game that a run plays: small, so that everything conflicts.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use shared::{
@@ -8,7 +8,7 @@ use shared::{
     base::ambient::Ambient,
     cloud::provision::{NewGame, NewNamespace, add_version, create_game},
     models::{
-        game::Region,
+        game::{Region, StarterKind},
         ids::{GameId, NamespaceId},
         token::{Credential, CredentialKind},
     },
@@ -19,7 +19,7 @@ use model::conditions::Write::{
     self, AimRun, ForgetRun, HoldSeat, KeepAnswer, KeepOut, PointHold, Readmit, ReleaseHold, WaitForRun,
 };
 
-use super::chance::Chance;
+use super::{chance::Chance, on_demand::OnDemand};
 use harness::lobby_claims;
 
 /// The longest time that a seat is kept for a player, in seconds.
@@ -71,6 +71,8 @@ pub(crate) struct Plan {
     pub(crate) has_restarts: bool,
     /// Whether lobbies wait long for their servers to report them ready.
     pub(crate) is_slow_to_start: bool,
+    /// Its game servers, if they are started on demand; there are no others then.
+    pub(crate) on_demand: Option<OnDemand>,
 }
 
 /// One namespace of a world that was made.
@@ -87,6 +89,8 @@ pub(crate) struct World {
     pub(crate) game_id: GameId,
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) versions: Vec<String>,
+    /// The build of each version's servers on demand.
+    pub(crate) builds: BTreeMap<String, String>,
     pub(crate) cloud_token: String,
     pub(crate) keys: Arc<TokenKeys>,
     pub(crate) ambient: Ambient,
@@ -173,6 +177,7 @@ impl Plan {
             has_tags: chance.one_in(5),
             has_restarts: false,
             is_slow_to_start,
+            on_demand: None,
         }
     }
 
@@ -217,7 +222,21 @@ impl Plan {
         Self { party_size_max, ..self }
     }
 
-    fn config(&self) -> Value {
+    /// The same with game servers on demand instead of its own, or not, as `chance` decides.
+    pub(crate) fn with_servers_on_demand(self, chance: &mut Chance, bias: Option<Write>) -> Self {
+        let has_them = match bias {
+            None => chance.one_in(3),
+            Some(bias) => bias.is_on_demand(),
+        };
+        if !has_them {
+            return self;
+        }
+        let on_demand = Some(OnDemand::drawn(chance, bias));
+        Self { servers: Vec::new(), has_restarts: false, on_demand, ..self }
+    }
+
+    /// The configuration of a version, the first or the second.
+    fn config(&self, version: usize) -> Value {
         let modes = self.modes.iter().map(|mode| {
             let config = json!({
                 "regions": mode.regions,
@@ -233,7 +252,11 @@ impl Plan {
             });
             (mode.name.to_owned(), config)
         });
-        json!({ "game_modes": modes.collect::<serde_json::Map<_, _>>() })
+        let mut config = json!({ "game_modes": modes.collect::<serde_json::Map<_, _>>() });
+        if let Some(on_demand) = &self.on_demand {
+            config["servers"] = on_demand.config(version);
+        }
+        config
     }
 }
 
@@ -247,9 +270,9 @@ impl World {
             latitude: 0.0,
             longitude: 0.0,
             probe: None,
-            starter: None,
+            starter: plan.on_demand.as_ref().map(|_| StarterKind::Process),
         };
-        let config = || serde_json::from_value(plan.config()).expect("a configuration");
+        let config = |version| serde_json::from_value(plan.config(version)).expect("a configuration");
         let namespaces = plan.caps.iter().enumerate().map(|(number, cap)| NewNamespace {
             name_id: format!("n{number}"),
             display_name: "n".to_owned(),
@@ -261,13 +284,13 @@ impl World {
             display_name: "game".to_owned(),
             regions: ["fra", "nyc"].map(|name| (name.parse().expect("an id"), region(name))).into(),
             version_name: "1".to_owned(),
-            config: config(),
+            config: config(0),
             namespaces: namespaces.collect(),
         };
         let created = create_game(store, ambient, new).await.expect("a game");
         let game_id = created.game.game_id.clone();
         let second =
-            add_version(store, ambient, &game_id, "2".to_owned(), config()).await.expect("a version");
+            add_version(store, ambient, &game_id, "2".to_owned(), config(1)).await.expect("a version");
         let namespaces = created.namespaces.iter().map(|namespace| {
             let issue = |kind| {
                 keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace.namespace_id, ambient))
@@ -278,7 +301,12 @@ impl World {
                 server: issue(CredentialKind::Server),
             }
         });
+        let builds = [&created.version, &second].map(|version| {
+            let build = version.config.servers.as_ref().map(|servers| servers.build_id().to_string());
+            (version.version_id.to_string(), build.unwrap_or_default())
+        });
         Self {
+            builds: builds.into(),
             namespaces: namespaces.collect(),
             versions: [&created.version, &second].map(|version| version.version_id.to_string()).into(),
             cloud_token: created.cloud_token.reveal().to_owned(),
@@ -287,6 +315,12 @@ impl World {
             keys,
             ambient: ambient.clone(),
         }
+    }
+
+    /// The number of the namespace `id`.
+    pub(crate) fn namespace_of(&self, id: &str) -> usize {
+        let number = self.namespaces.iter().position(|namespace| namespace.id.as_str() == id);
+        number.expect("a namespace of the world")
     }
 
     /// The token of a lobby's server.

@@ -312,7 +312,13 @@ impl Model {
                     self.fail("I3", format!("no lobby was found, though lobby {lobby} was joinable"));
                 }
             }
-            "MATCHMAKER_NO_SERVER_AVAILABLE" => self.check_no_server(&operation, at, history),
+            "MATCHMAKER_NO_SERVER_AVAILABLE" => {
+                self.check_no_server(&operation, at, history);
+                self.check_none_requested(&operation);
+            }
+            "MATCHMAKER_LOBBY_START_TIMEOUT" => {
+                self.check_wait(&operation, &answer.text("/metadata/lobby_id"));
+            }
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE" => self.check_refused_client(&operation),
             "MATCHMAKER_PLAYER_REMOVED" => self.check_kept_out(&operation),
             "MATCHMAKER_PARTY_TOO_LARGE" => self.check_too_large(&operation),
@@ -361,6 +367,7 @@ impl Model {
                     && count("used") < count("capacity")
                     && count("lease_until") > self.time(at)
                     && server["is_clearing"].is_null()
+                    && self.may_run_on(operation, server)
             };
             let versions = history.since(&place, seen_by);
             versions.iter().all(|server| server.as_deref().is_some_and(is_free))
@@ -385,6 +392,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "MATCHMAKER_PARTY_TOO_LARGE",
             "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "MATCHMAKER_SERVER_START_FAILED",
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
@@ -394,6 +402,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "MATCHMAKER_NO_SERVER_AVAILABLE",
             "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "MATCHMAKER_SERVER_START_FAILED",
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
@@ -405,6 +414,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "MATCHMAKER_PLAYER_REMOVED",
             "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "MATCHMAKER_SERVER_START_FAILED",
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
@@ -450,6 +460,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
         ],
         Action::Register { .. } => &[
             "MATCHMAKER_INVALID_SERVER",
+            "MATCHMAKER_SERVER_NOT_FOUND",
             "MATCHMAKER_LOBBY_STATE_CONFLICT",
             "MATCHMAKER_CONTENTION",
             "API_UNAVAILABLE",
@@ -458,5 +469,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             &["MATCHMAKER_SERVER_NOT_FOUND", "MATCHMAKER_CONTENTION", "API_UNAVAILABLE"]
         }
         Action::SwitchVersion => &["MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
+        // It answers its queue.
+        Action::Look { .. } => &[],
     }
 }

@@ -49,7 +49,7 @@ impl Model {
             )
         };
         let is_asked = change.is(Write::MakePrivate) || change.is(Write::MakePublic);
-        let has_changed = lasting(before) != lasting(after)
+        let has_changed = (lasting(before) != lasting(after) && !change.is(Write::OpenOnLaunched))
             || (after.lives() && before.server != after.server)
             || (before.is_private != after.is_private && !is_asked);
         if has_changed {
@@ -126,7 +126,7 @@ impl Model {
         if matches!(action, Some(Action::End { lobby }) if *lobby == before.id) {
             return;
         }
-        if self.is_of_earlier_start(before, history) || self.ends_with_its_server(change, before) {
+        if self.is_of_earlier_start(before, history) || self.ends_with_its_server(change, before, history) {
             return;
         }
         let needs_room = matches!(action, Some(Action::Find { .. } | Action::Create { .. }));

@@ -53,6 +53,8 @@ pub(crate) struct Lobby {
     pub(crate) vacated_at: Option<u64>,
     pub(crate) was_joined: bool,
     pub(crate) is_doubted: bool,
+    /// Until when the requested server that it waits for has to register.
+    pub(crate) awaited_until: Option<u64>,
 }
 
 impl Lobby {
@@ -115,6 +117,7 @@ impl Lobby {
             vacated_at: number(&item["vacated_at"]),
             was_joined: text("connected_by").is_some(),
             is_doubted: number(&item["doubt"]).unwrap_or(0) > 0,
+            awaited_until: number(&item["launch"]["M"]["deadline"]),
         })
     }
 

@@ -159,7 +159,8 @@ impl Model {
         if change.is(Write::Heartbeat) && after.count("lease_until") < before.count("lease_until") {
             self.fail("I10", format!("a beat shortened the lease of server {key}"));
         }
-        if change.is(Write::LetServerGo) && (after.count("used") > 0 || !after.is_deregistered()) {
+        let is_let_go = change.is(Write::LetServerGo) || change.is(Write::LetLaunchedGo);
+        if is_let_go && (after.count("used") > 0 || !after.is_deregistered()) {
             self.fail("I2", format!("server {key} is let go, though it is needed"));
         }
     }

@@ -1,6 +1,7 @@
 //! I6 and I14: the lobbies of a game server's earlier start are over, and what an earlier start requests late
 //! changes nothing.
 
+use super::on_demand::is_over;
 use super::{
     super::{history::History, wire::Place},
     Action, Change, Lobby, Model,
@@ -33,9 +34,13 @@ impl Model {
         self.born_on.get(&lobby.id).is_some_and(|on| start != Some(on))
     }
 
-    /// Whether its server requested the end of all that it runs.
-    pub(super) fn ends_with_its_server(&self, change: &Change, lobby: &Lobby) -> bool {
+    /// Whether its server requested the end of all that it runs, or is over.
+    pub(super) fn ends_with_its_server(&self, change: &Change, lobby: &Lobby, history: &History) -> bool {
         let action = change.operation.map(|operation| &self.operations[operation].action);
+        if let Some(Action::Look { server }) = action {
+            return lobby.server.as_ref() == Some(server)
+                && current(lobby, history).is_some_and(|server| is_over(&server));
+        }
         matches!(action, Some(Action::Deregister { server, ends_lobbies: true, .. }) if lobby.server.as_ref() == Some(server))
     }
 
@@ -51,7 +56,7 @@ impl Model {
             let known = self.starts.entry(key.clone()).or_default();
             let is_back = after.as_ref().is_some_and(|after| known.contains(after));
             known.extend(after.clone());
-            if is_back || !change.is(Write::PutServer) {
+            if is_back || !(change.is(Write::PutServer) || change.is(Write::RequestServer)) {
                 self.fail("I6", format!("server {key} went from start {before:?} to {after:?}"));
             }
         }

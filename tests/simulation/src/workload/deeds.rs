@@ -173,7 +173,7 @@ impl Workload {
             let key = lobby.and_then(|lobby| lobby.server).unwrap_or_else(|| place.key.clone());
             prefer(&mut servers, |server| Request::server_key(&self.world, *server) == key);
         }
-        let server = *self.chance.pick(&servers).expect("a server");
+        let Some(server) = self.chance.pick(&servers).copied() else { return };
         match deed {
             Deed::Beat => {
                 self.beating[server] = !self.falls_silent;
@@ -355,6 +355,27 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::WaitForRun) => {
             &[Burst, Join, Find, Create]
         }
+        // Processes register, send heartbeats and end by themselves.
+        Some(
+            Write::OpenOnLaunched
+            | Write::RequestServer
+            | Write::FailLaunch
+            | Write::RetireLaunched
+            | Write::StopIdle
+            | Write::LetLaunchedGo
+            | Write::NoteHandle
+            | Write::NoteEnded
+            | Write::NoteIdle
+            | Write::NoteBusy
+            | Write::CountServer
+            | Write::UncountServer
+            | Write::NotePlacement
+            | Write::BeginNursery
+            | Write::DrawInNursery
+            | Write::NoteStart
+            | Write::NoteFailedStart
+            | Write::BlockNursery,
+        ) => &[Burst, Create, Find, End, Disconnect],
         None => &[],
     }
 }
