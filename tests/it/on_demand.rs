@@ -512,7 +512,7 @@ async fn draw(
     let in_vain = full.map_or(0, |_| 1);
     let drawing = Drawing { lobby_id: &lobby_id, in_vain, full, capacity: 100, looked_at };
     let drawn = scene.stack.store().draw_in_nursery(&pool, &drawing, fresh, ambient.now()).await.unwrap();
-    let Draw::Drawn { first, position, .. } = drawn else { panic!("{drawn:?}") };
+    let Draw::Drawn { first, position, .. } = drawn else { unreachable!("{drawn:?}") };
     (first.to_string(), position)
 }
 
@@ -547,4 +547,35 @@ async fn a_nursery_whose_last_server_is_full_is_drawn_from_no_more() {
     assert_eq!(position, 0);
     // Who learns it later draws where the others do.
     assert_eq!(draw(&scene, 3, now, Some(&full)).await, (next, 1));
+}
+
+#[tokio::test]
+async fn lobbies_that_a_registration_leaves_waiting_are_ready_after_a_heartbeat() {
+    const LOBBIES: usize = 103;
+    let servers = json!({ "build": 7, "capacity": 200, "start_seconds": 60 });
+    let scene = Scene::new(Scene::arena(10), servers).await;
+    let (game, stack) = (&scene.game, &scene.stack);
+    let creates = (0..LOBBIES).map(|_| game.play(stack, "lobbies/create", json!({ "game_mode": "arena" })));
+    let creates = join_all(creates);
+    let lobbies = async |is_ready: bool| {
+        let lobbies = stack.all_lobbies(game.namespace_id()).await;
+        lobbies.iter().filter(|lobby| lobby.launch.is_none() == is_ready).count()
+    };
+    let starts = async {
+        while lobbies(false).await < LOBBIES {
+            tokio::task::yield_now().await;
+        }
+        scene.look(&scene.server().await).await;
+        scene.register(&scene.order()).await.expect_ok();
+        assert_eq!((lobbies(true).await, lobbies(false).await), (100, LOBBIES - 100));
+        let mut page = scene.beat(&scene.order()).await.expect_ok().body;
+        while let Some(cursor) = page["cursor"].as_str() {
+            page =
+                scene.serve(&scene.order(), "heartbeat", json!({ "cursor": cursor })).await.expect_ok().body;
+        }
+        assert_eq!(lobbies(true).await, LOBBIES);
+    };
+    let (created, ()) = tokio::join!(creates, starts);
+    let created: BTreeSet<_> = created.into_iter().map(|seat| seat.expect_ok().lobby_id()).collect();
+    assert_eq!(created.len(), LOBBIES);
 }
