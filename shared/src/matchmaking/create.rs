@@ -210,6 +210,10 @@ impl Matchmaker {
                     let left = lobby_count_max.saturating_sub(*allotted.insert(allotted_now().await?));
                     let was_block = creation.block.is_some_and(|block| block > 1);
                     allotment = if was_block && left > 0 { Allotment::Singly } else { Allotment::None };
+                    // The same draw counts, should another request give some of the cap back.
+                    if allotment == Allotment::None && nest.take().is_some() {
+                        nests -= 1;
+                    }
                 }
                 CreationOutcome::NoPlace(None) if nest.is_some() => {
                     if let Some(nest) = &mut nest {
