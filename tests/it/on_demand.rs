@@ -25,7 +25,7 @@ use shared::{
         game::StarterKind,
         ids::{BurstSecret, LobbyId, ServerId, ServerKey},
         launch::LaunchStage,
-        lobby::Stage,
+        lobby::{EndCause, Stage},
         server::Server,
     },
     store::{
@@ -68,8 +68,12 @@ struct Scene {
 
 impl Scene {
     async fn new(modes: Value, servers: Value) -> Self {
+        Self::with_cap(modes, servers, 200).await
+    }
+
+    async fn with_cap(modes: Value, servers: Value, lobby_count_max: u32) -> Self {
         let stack = TestStack::start().await;
-        let mut new = new_game("births", modes, 200);
+        let mut new = new_game("births", modes, lobby_count_max);
         new.config.servers = Some(serde_json::from_value(servers).unwrap());
         new.regions.values_mut().for_each(|region| region.starter = Some(StarterKind::Process));
         let game = stack.make_game_of(new, 0).await;
@@ -409,6 +413,54 @@ async fn no_more_servers_are_requested_than_may_be() {
     assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     assert_eq!(refused.body["metadata"]["servers"], json!({ "full": 2 }));
     assert_eq!(scene.servers().await.len(), 2);
+}
+
+#[tokio::test]
+async fn at_the_cap_of_lobbies_no_server_is_requested_and_a_find_is_refused() {
+    let scene = Scene::with_cap(Scene::arena(1), json!({ "build": 7 }), 1).await;
+    let seat = scene.find_and_start().await;
+    scene.game.connect(&scene.stack, &seat).await.expect_ok();
+    scene.stack.clock.advance(Duration::from_secs(3));
+    let refused = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })).await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_TOO_MANY_LOBBIES"));
+    assert_eq!(scene.servers().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_changed_since_it_was_read_is_let_go_at_the_next_look() {
+    let scene = Scene::new(Scene::arena(1), json!({ "build": 7 })).await;
+    let seat = scene.find_and_start().await;
+    let (store, now) = (scene.stack.store(), scene.stack.clock.now());
+    let lobby = scene.game.lobby(&scene.stack, &seat.lobby_id()).await;
+    store.end_lobby(&lobby, EndCause::Requested, &scene.stack.ambient()).await.unwrap();
+    let running = scene.server().await;
+    let retired = store.retire_launched(&running, now.max(running.lease_until)).await.unwrap().unwrap();
+    let outdated = Server { allotted: retired.allotted + 1, ..retired.clone() };
+    assert!(!store.let_launched_server_go(&outdated, now).await.unwrap());
+    assert!(store.let_launched_server_go(&retired, now).await.unwrap());
+}
+
+#[tokio::test]
+async fn heartbeats_keep_a_lobby_that_starts_on_a_started_server() {
+    let scene = Scene::new(Scene::arena(1), json!({ "build": 7 })).await;
+    let find = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] }));
+    let mut find = pin!(find);
+    let server = tokio::select! {
+        biased;
+        server = scene.requested() => server,
+        answer = &mut find => panic!("{}", answer.body),
+    };
+    scene.look(&server).await;
+    let order = scene.order();
+    let port = json!({ "port": 7_777, "protocol": "udp" });
+    let body = json!({ "region_id": "fra", "ports": { "default": port }, "auto_ready": false });
+    scene.serve(&order, "register", body).await.expect_ok();
+    scene.stack.clock.advance(Duration::from_secs(10));
+    let beat = scene.beat(&order).await.expect_ok();
+    let lobby_id = beat.body["lobbies"][0]["lobby_id"].as_str().unwrap();
+    let lobby = scene.game.lobby(&scene.stack, lobby_id).await;
+    assert_eq!(lobby.stage, Stage::Starting);
+    assert_eq!(lobby.lease_until, scene.server().await.lease_until);
 }
 
 #[tokio::test]

@@ -190,11 +190,13 @@ impl GameServers {
         if lobby.stage == Stage::Ended || !server.runs(&lobby) {
             return Ok(None);
         }
-        if lobby.launch.is_some() && !self.store.put_on_registered(&lobby, server).await? {
-            return Ok(None);
-        }
-        let lobby =
-            Lobby { launch: None, ports: server.ports.clone(), lease_until: server.lease_until, ..lobby };
+        let lobby = match lobby.launch {
+            Some(_) => match self.store.put_on_registered(&lobby, server).await? {
+                Some(opened) => opened,
+                None => return Ok(None),
+            },
+            None => lobby,
+        };
         if lobby.stage != Stage::Starting || !server.auto_ready {
             return Ok(Some(lobby));
         }
@@ -415,11 +417,15 @@ impl GameServers {
         if lobby.stage == Stage::Ended || !server.runs(&lobby) {
             return Ok(None);
         }
+        // Its registration crashed before it opened this lobby.
         let waits = lobby.launch.is_some() || (server.launch.is_some() && lobby.stage == Stage::Starting);
-        if waits {
-            let Some(lobby) = self.open_on_launched(lobby, server, now).await? else { return Ok(None) };
-            return Ok(Some(lobby));
-        }
+        let lobby = match waits {
+            true => match self.open_on_launched(lobby, server, now).await? {
+                Some(opened) => opened,
+                None => return Ok(None),
+            },
+            false => lobby,
+        };
         if let Some(cause @ (EndCause::Idle | EndCause::NeverReady)) = lobby.end_cause(now) {
             match self.store.end_lobby(&lobby, cause, &self.ambient).await {
                 Ok(EndOutcome::Ended | EndOutcome::AlreadyEnded) => return Ok(None),

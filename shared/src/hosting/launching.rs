@@ -253,11 +253,10 @@ impl<S: Starter + Sync> Launching<S> {
             }
         }
         let Some(server) = self.store.server(&server.server).await? else { return Ok(Next::Nothing) };
-        if server.used > 0 {
-            // The index does not show its last lobbies yet.
+        if !self.store.let_launched_server_go(&server, self.ambient.now()).await? {
+            // The index does not show its last lobbies yet, or another write changed it meanwhile.
             return Ok(Next::Look { after: PAUSES.nth(0), tries: 0 });
         }
-        self.store.let_launched_server_go(&server, self.ambient.now()).await?;
         Ok(Next::Nothing)
     }
 

@@ -210,6 +210,9 @@ impl Matchmaker {
                     let left = lobby_count_max.saturating_sub(*allotted.insert(allotted_now().await?));
                     let was_block = creation.block.is_some_and(|block| block > 1);
                     allotment = if was_block && left > 0 { Allotment::Singly } else { Allotment::None };
+                    if allotment == Allotment::None {
+                        nest = None;
+                    }
                 }
                 CreationOutcome::NoPlace(None) if nest.is_some() => {
                     if let Some(nest) = &mut nest {

@@ -116,12 +116,12 @@ impl Store {
         self.update::<Server>(write).await.map(|_noted| ())
     }
 
-    /// Gives a lobby the ports and the lease of its server, which has just registered. Returns whether it
-    /// waits no more for the registration: not if it ended. One write unit.
+    /// Gives a lobby the ports and the lease of its server, which has just registered. Returns the lobby as
+    /// it then is, unless it ended. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn put_on_registered(&self, lobby: &Lobby, server: &Server) -> Result<bool, Error> {
+    pub async fn put_on_registered(&self, lobby: &Lobby, server: &Server) -> Result<Option<Lobby>, Error> {
         let write = self
             .on_lobby(&lobby.lobby_id)
             .change("SET #ports = :ports, #lease_until = :until REMOVE #launch")
@@ -130,8 +130,8 @@ impl Store {
             .with(":until", number(server.lease_until))
             .with(":server", text(server.server.to_string()));
         Ok(match self.update::<Lobby>(write).await? {
-            Ok(_) => true,
-            Err(seen) => seen.is_some_and(|lobby| lobby.launch.is_none() && server.runs(&lobby)),
+            Ok(lobby) => Some(lobby),
+            Err(seen) => seen.filter(|lobby| lobby.launch.is_none() && server.runs(lobby)),
         })
     }
 }

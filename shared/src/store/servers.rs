@@ -31,6 +31,7 @@ use crate::{
         token::Owner,
     },
     store::{
+        allotment::AllotmentOutcome,
         client::Store,
         items::{Item, from_item, number, text, to_item, to_value},
         keys::server_item,
@@ -467,7 +468,7 @@ impl Store {
     /// that reads the server does it.
     async fn let_server_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
         if server.launch.is_some() {
-            return self.let_launched_go(server, gone, now).await;
+            return self.let_launched_go(server, gone, now).await.map(|_| ());
         }
         let write = self.let_go(server, gone, now);
         if server.allotted == 0 {
@@ -478,12 +479,17 @@ impl Store {
 
     /// The same of a server that Muster had started, which cannot come back. It counts until then, and its
     /// starter ends its process by its stage.
-    async fn let_launched_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
+    async fn let_launched_go(
+        &self,
+        server: &Server,
+        gone: Gone,
+        now: Timestamp,
+    ) -> Result<AllotmentOutcome, Error> {
         let server = match gone {
             Gone::Deregistered => server.clone(),
             Gone::Silent => match self.retire_launched(server, now).await? {
                 Ok(retired) => retired,
-                Err(_) => return Ok(()),
+                Err(_) => return Ok(AllotmentOutcome::Outdated),
             },
         };
         let stage =
@@ -493,19 +499,21 @@ impl Store {
             .also_when("attribute_not_exists(#expires_at)")
             .also_set("#stage = :over")
             .with(":over", to_value(stage)?);
-        self.return_allotment(&server, write, server.allotted, true).await.map(|_| ())
+        self.return_allotment(&server, write, server.allotted, true).await
     }
 
-    /// Lets the record of a server that is over expire, if it runs no lobby. One transaction of two items, 2
-    /// write units each, and one of the index.
+    /// Lets the record of a server that is over expire, if it runs no lobby. Returns whether it does: not if
+    /// another write changed it since it was read. One transaction of two items, 2 write units each, and one
+    /// of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn let_launched_server_go(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
+    pub async fn let_launched_server_go(&self, server: &Server, now: Timestamp) -> Result<bool, Error> {
         if server.used > 0 || server.placement_pool.is_none() {
-            return Ok(());
+            return Ok(server.used == 0);
         }
-        self.let_server_go(server, Gone::Deregistered, now).await
+        let outcome = self.let_launched_go(server, Gone::Deregistered, now).await?;
+        Ok(outcome == AllotmentOutcome::Moved)
     }
 
     fn let_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Write {

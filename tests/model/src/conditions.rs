@@ -124,6 +124,7 @@ writes! {
     Readmit: Clients "REMOVE #readmitted" "readmit a removed player's client",
     AimRun: Clients "#body = :body" "note what a repeatable request is about to do",
     KeepAnswer: Clients "#answer = :answer" "keep the answer to a repeatable request",
+    ReleaseRun: Clients "SET #lease_until = :now" "leave a repeatable request to its repetition",
     ForgetRun: Clients "#expires_at = :now" "forget a repeatable request",
     WaitForRun: Clients "= :waits_until" "wait for a repeatable request",
 }
@@ -152,6 +153,7 @@ impl Write {
                 | Self::NoteStart
                 | Self::NoteFailedStart
                 | Self::BlockNursery
+                | Self::ReleaseRun
         )
     }
 
@@ -559,6 +561,7 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::KeepAnswer, &[&["#run = :run"]]),
+        (Write::ReleaseRun, &[&["#run = :run", "attribute_not_exists(#answer)"]]),
         (Write::ForgetRun, &[&["#run = :run", "attribute_not_exists(#answer)"]]),
         (
             Write::WaitForRun,

@@ -61,7 +61,12 @@ const SLOW_MS: u64 = 6_000;
 pub(crate) const fn is_of_repetitions(write: Write) -> bool {
     matches!(
         write,
-        Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::WaitForRun | Write::PointHold
+        Write::AimRun
+            | Write::KeepAnswer
+            | Write::ReleaseRun
+            | Write::ForgetRun
+            | Write::WaitForRun
+            | Write::PointHold
     )
 }
 

@@ -12,13 +12,16 @@ use shared::{
     hosting::launching::{Launching, Next},
     models::{errors::Error, ids::ServerKey},
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 use super::{
     chance::Chance,
     model::{Action, Operation, on_demand::Rules},
     network::{CURRENT, Network, store_over},
-    requests::{Instance, Mortal},
+    requests::{Instance, Mortal, Request},
     workload::Workload,
     world::World,
 };
@@ -33,7 +36,7 @@ const LOOK_MAX: Duration = Duration::from_secs(20);
 const AGAIN_MS: u64 = 30_000;
 /// From the last departure until nothing may be left, beside the idle time and that of a start: the longest
 /// time that failures block a nursery, after which finds request servers again.
-const AT_REST_MS: u64 = 480_000;
+const AT_REST_MS: u64 = 960_000;
 
 /// Game servers on demand of a world.
 #[derive(Clone, Debug)]
@@ -121,6 +124,8 @@ struct Floor {
     is_calm: bool,
     chance: Chance,
     due: BTreeMap<(u64, u64), Due>,
+    /// Notified of what becomes due.
+    changed: Arc<Notify>,
     numbered: u64,
     processes: BTreeMap<String, Process>,
 }
@@ -133,6 +138,7 @@ impl Floor {
     fn push(&mut self, at: u64, due: Due) {
         self.numbered += 1;
         self.due.insert((at, self.numbered), due);
+        self.changed.notify_one();
     }
 
     /// Has a message delivered at `at` or later, perhaps twice.
@@ -182,7 +188,8 @@ pub(crate) fn open(workload: &Workload, mut chance: Chance) -> Option<Yard> {
     let (world, network) = (Arc::clone(&workload.world), workload.network.clone());
     let chance = chance.fork();
     let (due, processes) = (BTreeMap::new(), BTreeMap::new());
-    let floor = Floor { plan, is_calm: false, chance, due, numbered: 0, processes };
+    let changed = Arc::clone(&network.state().stage_changed);
+    let floor = Floor { plan, is_calm: false, chance, due, changed, numbered: 0, processes };
     let yard = Yard(Arc::new(Mutex::new(floor)));
     let starter = SimulatedStarter { network: network.clone(), yard: yard.clone() };
     let (keys, ambient, url) = (Arc::clone(&world.keys), world.ambient.clone(), "http://sim".to_owned());
@@ -301,9 +308,8 @@ impl Workload {
     pub(crate) async fn empty_yard(&mut self) {
         let (Some(yard), Some(plan)) = (self.yard.clone(), self.world.plan.on_demand.clone()) else { return };
         yard.calm_down();
-        self.pass((plan.idle_secs + plan.start_secs) * 1_000 + AT_REST_MS).await;
         for (namespace, lobby) in self.lobbies(|lobby| lobby.lives()) {
-            self.send(super::requests::Request::end(&Arc::clone(&self.world), namespace, &lobby));
+            self.send(Request::end(&Arc::clone(&self.world), namespace, &lobby));
             self.join().await;
         }
         self.pass((plan.idle_secs + plan.start_secs) * 1_000 + AT_REST_MS).await;

@@ -16,7 +16,8 @@ use shared::{
 };
 
 use model::conditions::Write::{
-    self, AimRun, ForgetRun, HoldSeat, KeepAnswer, KeepOut, PointHold, Readmit, ReleaseHold, WaitForRun,
+    self, AimRun, ForgetRun, HoldSeat, KeepAnswer, KeepOut, PointHold, Readmit, ReleaseHold, ReleaseRun,
+    WaitForRun,
 };
 
 use super::{chance::Chance, on_demand::OnDemand};
@@ -190,7 +191,9 @@ impl Plan {
                 Self { holds_max: holds_max.min(2), has_keys, ..self }
             }
             Some(PointHold) => Self { holds_max: holds_max.min(2), has_keys: true, ..self },
-            Some(AimRun | KeepAnswer | ForgetRun | WaitForRun) => Self { has_keys: true, holds_max, ..self },
+            Some(AimRun | KeepAnswer | ReleaseRun | ForgetRun | WaitForRun) => {
+                Self { has_keys: true, holds_max, ..self }
+            }
             None => Self { holds_max, has_keys, ..self },
             // What is looked for is met more often without.
             Some(_) => self,

@@ -166,6 +166,13 @@ impl Workload {
         self.send(sent);
     }
 
+    /// Connects the player who was seated last.
+    pub(crate) fn connect_newest(&mut self) {
+        let newest = self.players.lock().expect("no panic").last().cloned();
+        let Some(Player { namespace, lobby, token }) = newest else { return };
+        self.send(Request::connect(&self.world, namespace, &lobby, &token));
+    }
+
     fn serve(&mut self, deed: Deed, focus: Option<&Place>) {
         let mut servers: Vec<usize> = (0..self.world.plan.servers.len()).collect();
         if let Some(place) = focus {
@@ -374,7 +381,8 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
             | Write::DrawInNursery
             | Write::NoteStart
             | Write::NoteFailedStart
-            | Write::BlockNursery,
+            | Write::BlockNursery
+            | Write::ReleaseRun,
         ) => &[Burst, Create, Find, End, Disconnect],
         None => &[],
     }
