@@ -422,7 +422,7 @@ async fn at_the_cap_of_lobbies_no_server_is_requested_and_a_find_is_refused() {
     scene.game.connect(&scene.stack, &seat).await.expect_ok();
     scene.stack.clock.advance(Duration::from_secs(3));
     let refused = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })).await;
-    assert_eq!(refused.refusal(), (503, "MATCHMAKER_TOO_MANY_LOBBIES"));
+    assert_eq!(refused.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
     assert_eq!(scene.servers().await.len(), 1);
 }
 
