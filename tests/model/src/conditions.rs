@@ -517,8 +517,8 @@ pub fn all() -> Vec<Condition> {
         (
             Write::BeginNursery,
             &[&[
-                "(attribute_not_exists(#first) OR #opened_at <= :stale)",
-                "(attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND size(#drawn) = :count))",
+                "(attribute_not_exists(#first) OR #drawn_at <= :stale)",
+                "(attribute_not_exists(#first) OR #drawn_at <= :stale OR (#first = :seen AND size(#drawn) = :count))",
                 "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)",
             ]],
         ),

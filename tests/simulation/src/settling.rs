@@ -79,6 +79,12 @@ impl Workload {
         }
     }
 
+    /// What the newest request of a client was answered.
+    fn last_answer_to(&self, client: u8) -> Option<String> {
+        let state = self.network.state();
+        state.model.operations.iter().rev().find(|other| other.client == client)?.answered.clone()
+    }
+
     /// Takes every seat that there is, and one more.
     async fn fill(&mut self, namespace: usize) {
         let world = Arc::clone(&self.world);
@@ -123,14 +129,11 @@ impl Workload {
                         self.send(Request::ready(&world, namespace, &lobby));
                     }
                 }
-                let state = self.network.state();
-                let finds = state.model.operations.iter().rev().filter(|other| other.client == client);
-                answered = finds.into_iter().next().and_then(|find| find.answered.clone());
+                answered = self.last_answer_to(client);
                 // Earlier starts took so long that it does not wait.
                 if answered.as_deref() != Some("MATCHMAKER_LOBBY_START_TIMEOUT") {
                     break;
                 }
-                drop(state);
                 self.pass(5_000).await;
             }
             // Starts of servers take longer than a reservation.

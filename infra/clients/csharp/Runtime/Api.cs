@@ -240,6 +240,10 @@ namespace Muster.Api
         /// <summary>Whether its lobbies are ready at once; else each waits for setLobbyReady.</summary>
         public bool? AutoReady { get; set; }
 
+        /// <summary>The build that it runs, as a version's `servers` names it: any JSON. It then gets lobbies
+        /// of versions with that build alone; without it, of versions without `servers`.</summary>
+        public object Build { get; set; }
+
         IEnumerable<KeyValuePair<string, object>> IFields.Fields()
         {
             yield return new KeyValuePair<string, object>("server_id", ServerId);
@@ -250,6 +254,7 @@ namespace Muster.Api
             yield return new KeyValuePair<string, object>("ports", Ports);
             yield return new KeyValuePair<string, object>("lease_seconds", LeaseSeconds);
             yield return new KeyValuePair<string, object>("auto_ready", AutoReady);
+            yield return new KeyValuePair<string, object>("build", Build);
         }
     }
 
