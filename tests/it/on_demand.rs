@@ -631,3 +631,40 @@ async fn lobbies_that_a_registration_leaves_waiting_are_ready_after_a_heartbeat(
     let created: BTreeSet<_> = created.into_iter().map(|seat| seat.expect_ok().lobby_id()).collect();
     assert_eq!(created.len(), LOBBIES);
 }
+
+/// A starter so slow that the start is given up, and its end done, before the process runs.
+struct Slow<'a> {
+    scene: &'a Scene,
+    server: Server,
+    ended: Mutex<Vec<Option<String>>>,
+}
+
+impl Starter for Slow<'_> {
+    async fn start(&self, _: &Order) -> Result<String, NotStarted> {
+        self.scene.stack.clock.advance(Duration::from_secs(121));
+        assert_eq!(self.scene.look(&self.server).await, Next::Nothing, "given up, and ended");
+        Ok("late".to_owned())
+    }
+
+    async fn end(&self, order: &Order) -> Result<(), NotStarted> {
+        self.ended.lock().unwrap().push(order.handle.clone());
+        Ok(())
+    }
+}
+
+/// I18: its process never registers, so that no refusal ends it.
+#[tokio::test]
+async fn a_process_that_runs_after_its_start_was_given_up_is_ended() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7 })).await;
+    let find = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] }));
+    let starts = async {
+        let server = scene.requested().await;
+        let slow = Slow { scene: &scene, server: server.clone(), ended: Mutex::default() };
+        let (store, keys) = (scene.stack.store().clone(), Arc::clone(scene.stack.stack.keys()));
+        let launching = Launching::new(store, keys, scene.stack.ambient(), String::new(), slow);
+        assert_eq!(launching.look(&server.server, 0).await.unwrap(), Next::Nothing);
+        assert_eq!(*launching.starter().ended.lock().unwrap(), [Some("late".to_owned())]);
+    };
+    // The find's own time is long over.
+    let (_timed_out, ()) = tokio::join!(find, starts);
+}

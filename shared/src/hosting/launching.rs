@@ -194,8 +194,12 @@ impl<S: Starter + Sync> Launching<S> {
         let now = self.ambient.now();
         match self.starter.start(&order).await {
             Ok(handle) => {
-                self.store.note_handle(&server.server, &handle).await?;
+                let noted = self.store.note_handle(&server.server, &handle).await?;
                 tracing::info!(server.id = %server.server.server_id, handle, "a game server was started");
+                if let Some(over) = noted.filter(|noted| noted.stage.is_some_and(LaunchStage::is_over)) {
+                    // It was given up while it was started.
+                    return self.end(&over, launch, 0).await;
+                }
                 Ok(Next::Look { after: launch.deadline.since(now), tries: 0 })
             }
             Err(NotStarted::Refused(reason)) => self.fail(server, &reason).await,

@@ -72,7 +72,9 @@ impl Matchmaker {
     ) -> Result<Attempt, Error> {
         let (mut freed, mut displaced, mut pauses) = (0, 0, 0);
         while freed < FREED_MAX {
-            let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, origin).await?;
+            // Boxed, like a recursion: an unoptimised build would need more stack than a thread has.
+            let attempt =
+                Box::pin(self.attempt_on_servers(search, lobby_id, seeker, placing, origin)).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };
             placing.without_server_at = None;
             match self.free_capacity(search, reason, seeker).await? {

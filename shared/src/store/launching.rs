@@ -22,17 +22,18 @@ use crate::{
 };
 
 impl Store {
-    /// Notes what the starter calls a requested server. One write unit.
+    /// Notes what the starter calls a server that it started, which is to be ended again if it had been ended
+    /// before. Returns the server as it then is. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn note_handle(&self, key: &ServerKey, handle: &str) -> Result<(), Error> {
+    pub async fn note_handle(&self, key: &ServerKey, handle: &str) -> Result<Option<Server>, Error> {
         let write = self
             .on_server(key)
-            .change("SET #handle = :handle")
+            .change("SET #handle = :handle REMOVE #ended_at")
             .when("attribute_exists(#launch) AND attribute_not_exists(#handle)")
             .with(":handle", text(handle));
-        self.update::<Server>(write).await.map(|_noted| ())
+        Ok(self.update(write).await?.map_or_else(|seen| seen, Some))
     }
 
     /// Notes that the starter ended the process of a server that is over. One write unit.

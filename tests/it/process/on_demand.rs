@@ -1,6 +1,6 @@
 //! Game servers on demand as real processes of this machine: their number, their ends, and what players get.
 
-use std::{collections::BTreeSet, env, path::Path, time::Instant};
+use std::{collections::BTreeMap, env, path::Path, time::Instant};
 
 use futures_util::future::join_all;
 use harness::{left_out::needs, node::run};
@@ -150,16 +150,26 @@ fn lobby(seat: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn finds_at_one_moment_start_as_many_processes_as_their_lobbies_need_and_all_end() {
+async fn finds_at_one_moment_start_no_process_in_vain_and_all_end() {
     let servers = json!({ "build": 1, "capacity": 2, "start_seconds": 120, "idle_seconds": 1 });
     let scene = Scene::of_example(servers).await;
     let began = Instant::now();
     let keys: Vec<String> = (0..40).map(|number| format!("find-{number}")).collect();
     let seats = join_all(keys.iter().map(|key| scene.seat("duel", key))).await;
-    let lobbies: BTreeSet<&str> = seats.iter().map(lobby).collect();
-    println!("40 finds: seated after {:?}", began.elapsed());
-    assert_eq!((lobbies.len(), scene.started()), (20, 10));
-    assert_eq!(scene.processes().len(), 10);
+    let mut seated = BTreeMap::<u64, BTreeMap<&str, usize>>::new();
+    for seat in &seats {
+        let port = seat["ports"]["default"]["port"].as_u64().unwrap();
+        *seated.entry(port).or_default().entry(lobby(seat)).or_default() += 1;
+    }
+    println!("40 finds: seated after {:?} by {} processes", began.elapsed(), seated.len());
+    // How few processes do is counted in virtual time (`capacity --on-demand`): here it depends on the
+    // machine.
+    let started = scene.started();
+    assert_eq!(seated.len(), started, "each process that was started is needed: {seated:?}");
+    assert_eq!(scene.processes().len(), started);
+    for lobbies in seated.values() {
+        assert!(lobbies.len() <= 2 && lobbies.values().all(|players| *players <= 2), "{seated:?}");
+    }
 
     let entered = join_all(seats.iter().map(enter)).await;
     for (_, line) in &entered {
@@ -167,7 +177,7 @@ async fn finds_at_one_moment_start_as_many_processes_as_their_lobbies_need_and_a
     }
     drop(entered);
     scene.expect_no_process().await;
-    assert_eq!(scene.started(), 10);
+    assert_eq!(scene.started(), started);
     assert!(scene.servers().await.is_empty());
     println!("nothing runs after {:?}", began.elapsed());
 }
