@@ -94,7 +94,7 @@ pub async fn on_demand(bench: &Bench) {
     let server =
         all_servers(stack.store(), game.namespace_id()).await.pop().expect("the requested one").server;
     bench.look(&starts, "start-server: has one started, by a webhook", &server).await;
-    bench.look(&starts, "start-server: is told of that change, too", &server).await;
+    bench.look(&starts, "start-server: looks again after that change", &server).await;
     let order = ordered(&receiver).await;
     let token = order["MUSTER_SERVER_TOKEN"].as_str().expect("a token");
     let port = json!({ "hostname": "203.0.113.7", "port": 7_777, "protocol": "udp" });

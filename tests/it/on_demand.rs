@@ -34,6 +34,8 @@ use shared::{
     },
 };
 
+use crate::screening::run_version;
+
 /// A starter whose processes are noted, and do nothing by themselves.
 #[derive(Debug, Default)]
 struct Noted {
@@ -118,6 +120,15 @@ impl Scene {
                 return server;
             }
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// The server that a find has requested, which goes on waiting for it.
+    async fn requested_by(&self, find: &mut (impl Future<Output = Answer> + Unpin)) -> Server {
+        tokio::select! {
+            biased;
+            server = self.requested() => server,
+            answer = find => panic!("{}", answer.body),
         }
     }
 
@@ -322,13 +333,8 @@ async fn what_cannot_be_started_is_refused_with_the_reason_and_blocks_after_thre
 async fn a_process_that_never_registers_fails_at_its_deadline_without_any_request() {
     let servers = json!({ "build": 7, "start_seconds": 20, "server_count_max": 1 });
     let scene = Scene::new(Scene::arena(10), servers).await;
-    let find = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] }));
-    let mut find = pin!(find);
-    let server = tokio::select! {
-        biased;
-        server = scene.requested() => server,
-        answer = &mut find => panic!("{}", answer.body),
-    };
+    let mut find = pin!(scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })));
+    let server = scene.requested_by(&mut find).await;
     let Next::Look { after, tries: 0 } = scene.look(&server).await else { panic!("a deadline") };
     assert!(after <= Duration::from_secs(20) && after > Duration::from_secs(15), "{after:?}");
     scene.stack.clock.advance(after);
@@ -443,13 +449,8 @@ async fn a_server_that_changed_since_it_was_read_is_let_go_at_the_next_look() {
 #[tokio::test]
 async fn heartbeats_keep_a_lobby_that_starts_on_a_started_server() {
     let scene = Scene::new(Scene::arena(1), json!({ "build": 7 })).await;
-    let find = scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] }));
-    let mut find = pin!(find);
-    let server = tokio::select! {
-        biased;
-        server = scene.requested() => server,
-        answer = &mut find => panic!("{}", answer.body),
-    };
+    let mut find = pin!(scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })));
+    let server = scene.requested_by(&mut find).await;
     scene.look(&server).await;
     let order = scene.order();
     let port = json!({ "port": 7_777, "protocol": "udp" });
@@ -667,4 +668,23 @@ async fn a_process_that_runs_after_its_start_was_given_up_is_ended() {
     };
     // The find's own time is long over.
     let (_timed_out, ()) = tokio::join!(find, starts);
+}
+
+#[tokio::test]
+async fn what_an_old_build_leaves_of_the_cap_is_there_for_the_new_one() {
+    let scene = Scene::with_cap(Scene::arena(1), json!({ "build": 7, "capacity": 2 }), 2).await;
+    let (game, stack) = (&scene.game, &scene.stack);
+    let seat = scene.find_and_start().await;
+    game.connect(stack, &seat).await.expect_ok();
+    let old = scene.server().await;
+    assert_eq!((old.used, old.allotted), (1, 2), "all of the cap");
+    let modes = Scene::arena(1);
+    run_version(stack, game, json!({ "game_modes": modes, "servers": { "build": 8 } })).await;
+    stack.clock.advance(Duration::from_secs(61));
+    scene.beat(&scene.order()).await.expect_ok();
+    game.register(stack, "new", json!({ "build": 8 })).await;
+    let find = async || game.find(stack, json!({ "game_modes": ["arena"] })).await;
+    let lobby = game.lobby(stack, &find().await.expect_ok().lobby_id()).await;
+    assert_eq!(lobby.server.unwrap().server_id.as_str(), "new");
+    assert_eq!(find().await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
 }

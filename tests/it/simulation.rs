@@ -17,7 +17,7 @@ const ACTIONS_MAX: u64 = 10;
 
 #[test]
 fn what_holds_in_every_run_holds_in_a_few() {
-    let options = Options { actions_max: Some(ACTIONS_MAX), on_demand: true, ..Options::default() };
+    let options = Options { actions_max: Some(ACTIONS_MAX), ..Options::default() };
     let failed: Vec<String> = (0..SEEDS)
         .filter_map(|seed| {
             let outcome = run(seed, &options);

@@ -407,7 +407,6 @@ pub(crate) fn kept_key(folder: &Path, ambient: &Ambient) -> Result<Vec<u8>, Stac
         .map_err(|source| StackError::SigningKey { path: folder.join(signing_key::FILE), source })
 }
 
-/// Applies a studio's own game; its data for a first request.
 /// A gateway at work, and what stops it, also by being dropped.
 fn spawned(gateway: Gateway, listening: Listening) -> (oneshot::Sender<()>, JoinHandle<()>) {
     let (stop, stopped) = oneshot::channel();

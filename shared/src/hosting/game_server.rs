@@ -190,13 +190,11 @@ impl GameServers {
         if lobby.stage == Stage::Ended || !server.runs(&lobby) {
             return Ok(None);
         }
-        let lobby = match lobby.launch {
-            Some(_) => match self.store.put_on_registered(&lobby, server).await? {
-                Some(opened) => opened,
-                None => return Ok(None),
-            },
-            None => lobby,
+        let opened = match lobby.launch {
+            Some(_) => self.store.put_on_registered(&lobby, server).await?,
+            None => Some(lobby),
         };
+        let Some(lobby) = opened else { return Ok(None) };
         if lobby.stage != Stage::Starting || !server.auto_ready {
             return Ok(Some(lobby));
         }
@@ -417,15 +415,10 @@ impl GameServers {
         if lobby.stage == Stage::Ended || !server.runs(&lobby) {
             return Ok(None);
         }
-        // Its registration crashed before it opened this lobby.
+        // Its registration left this lobby waiting: it crashed, or had more than a page of them.
         let waits = lobby.launch.is_some() || (server.launch.is_some() && lobby.stage == Stage::Starting);
-        let lobby = match waits {
-            true => match self.open_on_launched(lobby, server, now).await? {
-                Some(opened) => opened,
-                None => return Ok(None),
-            },
-            false => lobby,
-        };
+        let opened = if waits { self.open_on_launched(lobby, server, now).await? } else { Some(lobby) };
+        let Some(lobby) = opened else { return Ok(None) };
         if let Some(cause @ (EndCause::Idle | EndCause::NeverReady)) = lobby.end_cause(now) {
             match self.store.end_lobby(&lobby, cause, &self.ambient).await {
                 Ok(EndOutcome::Ended | EndOutcome::AlreadyEnded) => return Ok(None),

@@ -297,8 +297,9 @@ impl Matchmaker {
         let lobby_count_max = search.settings.namespace.lobby_count_max;
         let now = self.ambient.now();
         let has_left = |server: &&Server| server.allotted_left() > 0;
+        let placement = new.placement();
         let serves = |server: &&Server| {
-            server.region_id == new.pool.region_id
+            server.pool() == placement
                 && server.cap_checked == lobby_count_max
                 && server.fits(&new.pool.game_mode, now)
         };

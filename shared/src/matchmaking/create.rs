@@ -72,7 +72,7 @@ impl Matchmaker {
     ) -> Result<Attempt, Error> {
         let (mut freed, mut displaced, mut pauses) = (0, 0, 0);
         while freed < FREED_MAX {
-            // Boxed, like a recursion: an unoptimised build would need more stack than a thread has.
+            // Boxed, since an unoptimised build would need more stack than a thread has.
             let attempt =
                 Box::pin(self.attempt_on_servers(search, lobby_id, seeker, placing, origin)).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };
@@ -213,6 +213,7 @@ impl Matchmaker {
                     let was_block = creation.block.is_some_and(|block| block > 1);
                     allotment = if was_block && left > 0 { Allotment::Singly } else { Allotment::None };
                     if allotment == Allotment::None {
+                        // Nothing is requested at the cap.
                         nest = None;
                     }
                 }
@@ -223,7 +224,7 @@ impl Matchmaker {
                 }
                 CreationOutcome::NoPlace(Some(seen)) if nest.is_some() => {
                     // It was requested, and may have a place.
-                    drawn.note(nest.take());
+                    drawn.note(nest.take(), seen.used >= seen.capacity);
                     self.servers.meet_one(*seen, now);
                 }
                 CreationOutcome::NoPlace(seen) => {

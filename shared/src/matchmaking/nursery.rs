@@ -41,18 +41,19 @@ pub(super) struct Nest {
     at: NurseryServer,
 }
 
-/// The draws of one lobby whose servers had no place.
+/// The draws of one lobby that led to no place.
 #[derive(Debug, Default)]
 pub(super) struct InVain {
     count: u32,
-    last: Option<NurseryServer>,
+    /// The server of the last one, if it was full.
+    full: Option<NurseryServer>,
 }
 
 impl InVain {
-    /// Notes that the server of `nest` had no place.
-    pub(super) fn note(&mut self, nest: Option<Nest>) {
+    /// Notes that the lobby got no place on the server of `nest`, and whether it `is_full`.
+    pub(super) fn note(&mut self, nest: Option<Nest>, is_full: bool) {
         self.count += 1;
-        self.last = nest.map(|nest| nest.at);
+        self.full = nest.filter(|_| is_full).map(|nest| nest.at);
     }
 }
 
@@ -84,7 +85,7 @@ impl Matchmaker {
         let (pool, capacity) = (new.placement(), rules.capacity);
         let fresh = (&ServerId::from(self.ambient.uuid()), &BurstSecret::random(&self.ambient));
         let drawing =
-            Drawing { lobby_id, in_vain: in_vain.count, full: in_vain.last.as_ref(), capacity, looked_at };
+            Drawing { lobby_id, in_vain: in_vain.count, full: in_vain.full.as_ref(), capacity, looked_at };
         let drawn = self.store.draw_in_nursery(&pool, &drawing, fresh, now).await?;
         let (first, secret, position, start_ms) = match drawn {
             Draw::Drawn { first, secret, position, start_ms } => (first, secret, position, start_ms),

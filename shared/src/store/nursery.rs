@@ -102,7 +102,7 @@ pub struct Drawing<'a> {
     pub lobby_id: &'a LobbyId,
     /// How many of its draws were in vain.
     pub in_vain: u32,
-    /// The server of the last of them, which was full.
+    /// The server of the last of them, if it was full.
     pub full: Option<&'a NurseryServer>,
     /// Lobbies of one server.
     pub capacity: u32,
@@ -220,12 +220,12 @@ impl Store {
     fn draw(&self, (key, mark): (&str, &str), seen: &Nursery, most: u32, now: Timestamp) -> Write {
         self.on_ledger(key)
             .change("SET #drawn = list_append(#drawn, :drawn), #drawn_at = :now")
-            .with(":now", number(now))
             .when("#first = :first AND NOT contains(#drawn, :mark) AND size(#drawn) < :most")
             .with(":first", seen.first.as_ref().map(|first| text(first.as_str())))
             .with(":drawn", AttributeValue::L(vec![text(mark)]))
             .with(":mark", text(mark))
             .with(":most", number(most))
+            .with(":now", number(now))
     }
 
     /// Notes that a server of `pool` registered so long after its request. Two calls; a lost update only

@@ -99,7 +99,6 @@ impl Arguments {
                     arguments.seeds = MUTATION_SEEDS;
                 }
                 "--trace" => arguments.options.keeps_trace = true,
-                "--on-demand" => arguments.options.on_demand = true,
                 "--bias" => arguments.options.bias = Some(write(&words.next().unwrap_or_default())),
                 "--without" => arguments.options.without = Some(condition(&words.next().unwrap_or_default())),
                 other => panic!("what is {other}?"),
@@ -193,7 +192,6 @@ fn mutate(write: &str, arguments: &Arguments) {
 fn options_of(seed: u64, options: &Options) -> Options {
     let turn = usize::try_from(seed / 2).unwrap_or_default() % Write::ALL.len();
     let bias = Write::ALL.get(turn).copied().filter(|_| !seed.is_multiple_of(2));
-    let bias = bias.filter(|write| options.on_demand || !write.is_on_demand());
     Options { bias: options.bias.or(options.without.map(|condition| condition.write)).or(bias), ..*options }
 }
 

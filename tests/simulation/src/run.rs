@@ -52,8 +52,6 @@ pub struct Options {
     pub without: Option<Condition>,
     /// The write that the run provokes more often; by default that of `without`.
     pub bias: Option<Write>,
-    /// Whether some worlds have game servers on demand. An open finding is in them (tests/README.md).
-    pub on_demand: bool,
     /// Texts, separated by `|`, of known failures to ignore, to look for others.
     pub tolerated: Option<&'static str>,
     /// The most things that are done before a run settles.
@@ -115,9 +113,7 @@ async fn play(seed: u64, options: &Options) -> Network {
     let mut parties = Chance::new(seed ^ PARTIES);
     plan = plan.with_parties(&mut parties, bias);
     let mut yard = Chance::new(seed ^ YARD);
-    if options.on_demand || bias.is_some_and(Write::is_on_demand) {
-        plan = plan.with_servers_on_demand(&mut yard, bias);
-    }
+    plan = plan.with_servers_on_demand(&mut yard, bias);
     plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
     let faults = Faults::drawn(&mut chance).with_bias(bias);
     let database = InProcess::new(tables).expect("tables");

@@ -1,5 +1,5 @@
 //! The simulated starter, and the processes that it starts: each registers after its time, or never, sends
-//! heartbeats, and ends when it is told to, when nobody knows it any more, or by itself.
+//! heartbeats, and ends on `stop`, on `MATCHMAKER_SERVER_NOT_FOUND`, or by itself.
 
 use std::{sync::Arc, time::Duration};
 
