@@ -126,6 +126,8 @@ fn deadline_attempt_and_backoff_are_those_of_the_rules() {
 
 #[tokio::test(start_paused = true)]
 async fn a_seat_of_an_intent_that_was_given_up_is_left() {
+    // The same pauses in each run: one of less than a millisecond is over before it is seen.
+    fastrand::seed(1);
     for case in rules()["given_up"]["cases"].as_array().unwrap() {
         let scripted = |step: &Value| match step {
             Value::Number(status) => reply_of(&json!({ "status": status, "body": "{}" })),
