@@ -124,6 +124,8 @@ impl<'a> Scene<'a> {
         let tags = find["tags"].as_object().into_iter().flatten();
         let tags: Vec<_> = tags.map(|(name, tag)| format!("{name}={}", tag.as_str().unwrap())).collect();
         words.extend(tags.iter().flat_map(|tag| ["--tag", tag]));
+        let party_size = find["party_size"].as_u64().map(|size| size.to_string());
+        words.extend(party_size.iter().flat_map(|size| ["--party-size", size]));
         self.command(&words).await
     }
 
@@ -316,6 +318,19 @@ async fn all_voices_agree_on_game_servers_without_a_place() {
     assert_eq!(scene.explained(&duel()).await["servers"], json!({ "full": 1, "unfit": 2 }), "fresh");
     stack.clock.advance(SECOND);
     scene.all_say(duel(), Gets::Refusal(NO_SERVER, "2 unfit ("), None).await;
+}
+
+#[tokio::test]
+async fn all_voices_agree_on_the_room_for_a_party() {
+    let stack = TestStack::start().await;
+    let scene = Scene::of(&stack, "party", 9).await;
+    scene.register("one", json!({})).await;
+    let squad = json!({ "regions": ["fra"], "max_players": 4, "party_size_max": 4 });
+    scene.run_version(json!({ "squad": squad })).await;
+    let squad = |party_size: u32| json!({ "game_modes": ["squad"], "party_size": party_size });
+    let lobby = scene.seated(squad(2)).await;
+    scene.all_say(squad(3), Gets::Lobby, None).await;
+    scene.all_say(squad(2), Gets::Seat(&lobby), None).await;
 }
 
 #[tokio::test]

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use shared::{
-    function::{config::InvalidConfig, instance::Instance, operation::Operation, seat_parts::SeatParts},
+    function::{
+        config::InvalidConfig,
+        instance::Instance,
+        operation::Operation,
+        seat_parts::{Entered, Opened, SeatParts},
+    },
     matchmaking::search::Search,
-    models::{errors::Error, lobby_code::LobbyCode, token::TokenKind},
+    models::errors::Error,
     request::Request,
     rules::criteria::Criteria,
     screening::admission::Admission,
-    seating::{entrance::Entrance, reply::mock_seat},
-    wire::{CreateLobbyRequest, FindLobbyResponse},
+    wire::FindLobbyResponse,
 };
 
 /// The operation.
@@ -27,40 +31,28 @@ impl Operation for CreateLobby {
     }
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        let SeatParts { auth, matchmaker, screening, seating, ambient, edge_secret } = &self.0;
-        // What: any JSON is accepted from a developer, only the right types from others.
-        let body = request.json()?;
-        let caller = auth.caller(request, TokenKind::Public);
-        if let Ok(caller) = &caller
-            && let Some(host) = auth.developer(caller).await?
-        {
-            return mock_seat(host, body, Some(LobbyCode::mock()), auth.keys(), ambient);
-        }
-        let body = CreateLobbyRequest::read(body)?;
-
-        // Who.
-        let (right, settings) = auth.player(caller?, request).await?;
-        let seeker = match seating.begin(request, &right, &settings, Self::NAME, body.party.clone()).await? {
-            Entrance::Replayed(answer) => return Ok(*answer),
-            Entrance::Open(seeker) => seeker,
+        let parts = &self.0;
+        // What, who.
+        let Opened { body, settings, seeker } = match parts.enter(request, Self::NAME).await? {
+            Entered::Answered(answer) => return Ok(*answer),
+            Entered::Open(opened) => opened,
         };
 
         // Rules.
-        let settings = auth.settings().running(body.version_id.as_deref(), settings).await?;
-        let viewer = request.viewer(edge_secret.as_deref());
+        let viewer = request.viewer(parts.edge_secret.as_deref());
         let criteria =
             Criteria::of_custom_lobby(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
 
         // Screening, then store.
         let found = async {
-            let admission = Admission::create(&body, &criteria, &settings.version);
-            screening.check(&admission, request, edge_secret.as_deref(), &seeker).await?;
+            let admission = Admission::create(&body, &criteria, &settings.version, &seeker);
+            parts.screening.check(&admission).await?;
             let (settings, config) = (Arc::clone(&settings), body.lobby_config);
             let search = Search { criteria, settings, may_create: true, config };
-            matchmaker.create_custom_lobby(&search, &seeker).await
+            parts.matchmaker.create_custom_lobby(&search, &seeker).await
         };
 
         // Reply.
-        seating.finish(&seeker, found.await, &settings).await
+        parts.seating.finish(&seeker, found.await, &settings).await
     }
 }

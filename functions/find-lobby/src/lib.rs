@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use shared::{
-    function::{config::InvalidConfig, instance::Instance, operation::Operation, seat_parts::SeatParts},
+    function::{
+        config::InvalidConfig,
+        instance::Instance,
+        operation::Operation,
+        seat_parts::{Entered, Opened, SeatParts},
+    },
     matchmaking::{matchmaker::Matchmaker, search::Search},
-    models::{errors::Error, token::TokenKind, warnings::Warning},
+    models::{errors::Error, warnings::Warning},
     request::Request,
     rules::criteria::Criteria,
     screening::admission::Admission,
-    seating::{entrance::Entrance, reply::mock_seat},
     store::meter::metered,
     wire::{FindLobbyRequest, FindLobbyResponse},
 };
@@ -48,34 +52,16 @@ impl FindLobby {
     }
 
     async fn find(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        let SeatParts { auth, matchmaker, screening, seating, ambient, edge_secret } = &self.0;
-        // What: any JSON is accepted from a developer, only the right types from others.
-        let body = request.json()?;
-        let caller = auth.caller(request, TokenKind::Public);
-        if let Ok(caller) = &caller
-            && let Some(host) = auth.developer(caller).await?
-        {
-            request.trace().open();
-            return mock_seat(host, body, None, auth.keys(), ambient);
-        }
-        let body = FindLobbyRequest::read(body)?;
-        if body.game_modes.is_empty() {
-            return Err(Error::NoGameModeProvided);
-        }
-
-        // Who.
-        let (right, settings) = auth.player(caller?, request).await?;
-        let mut seeker = match seating
-            .begin(request, &right, &settings, <Self as Operation>::NAME, body.party.clone())
-            .await?
-        {
-            Entrance::Replayed(answer) => return Ok(*answer),
-            Entrance::Open(seeker) => seeker,
+        let parts = &self.0;
+        // What, who.
+        let entered = parts.enter::<FindLobbyRequest>(request, <Self as Operation>::NAME).await?;
+        let Opened { body, settings, mut seeker } = match entered {
+            Entered::Answered(answer) => return Ok(*answer),
+            Entered::Open(opened) => opened,
         };
 
         // Rules.
-        let settings = auth.settings().running(body.version_id.as_deref(), settings).await?;
-        let viewer = request.viewer(edge_secret.as_deref());
+        let viewer = request.viewer(parts.edge_secret.as_deref());
         let criteria =
             Criteria::resolve(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
         request.trace().resolved(&criteria);
@@ -86,14 +72,14 @@ impl FindLobby {
 
         // Screening, then store.
         let found = async {
-            let admission = Admission::find(&body, &criteria, &right, &settings.version);
-            screening.check(&admission, request, edge_secret.as_deref(), &seeker).await?;
+            let admission = Admission::find(&body, &criteria, &settings.version, &seeker);
+            parts.screening.check(&admission).await?;
             let may_create = !body.prevent_auto_create_lobby;
             let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
-            matchmaker.find(&search, &seeker).await
+            parts.matchmaker.find(&search, &seeker).await
         };
 
         // Reply.
-        seating.finish(&seeker, found.await, &settings).await
+        parts.seating.finish(&seeker, found.await, &settings).await
     }
 }

@@ -163,7 +163,9 @@ async fn candidates(
     right: &NamespaceRight,
     request: &Value,
 ) -> Option<Value> {
-    let request: FindLobbyRequest = serde_json::from_value(request.clone()).ok()?;
+    let party_size = request.get("party_size").and_then(Value::as_u64);
+    let mut request: FindLobbyRequest = serde_json::from_value(request.clone()).ok()?;
+    request.entry.party.size = party_size.unwrap_or(1).try_into().ok()?;
     let game = host.store.game(right.game_id()).await.ok()??;
     let version = host.store.version(right.game_id(), &right.namespace().version_id).await.ok()??;
     let criteria = Criteria::resolve(&request, right.namespace(), &game, &version, None).ok()?;

@@ -22,7 +22,7 @@ use shared::{
         ending::EndOutcome,
         listing::{lobbies_on, lobbies_on_all, servers_of},
     },
-    wire::{FindLobbyRequest, explanation::Resolved, lease_end},
+    wire::{Entry, FindLobbyRequest, explanation::Resolved, lease_end},
 };
 
 use crate::{
@@ -101,8 +101,9 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Reported {
     match action {
         Action::List { namespace, .. } => list(&namespace, deployment).await,
         Action::Explain { namespace, game_modes, regions, tags, party_size } => {
-            let (tags, party) = (tags.into_iter().collect(), Party { size: party_size, data: Vec::new() });
-            let find = FindLobbyRequest { game_modes, regions, tags, party, ..FindLobbyRequest::default() };
+            let party = Party { size: party_size, data: Vec::new() };
+            let (tags, entry) = (tags.into_iter().collect(), Entry { party, ..Entry::default() });
+            let find = FindLobbyRequest { game_modes, regions, tags, entry, ..FindLobbyRequest::default() };
             explain(namespace, &find, deployment).await
         }
         Action::Show { lobby_id } => show(lobby_id, deployment).await,

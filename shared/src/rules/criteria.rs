@@ -119,7 +119,7 @@ impl Criteria {
             mode.party_capacity(of_door, request.max_players)
         };
         let sizes = modes.iter().map(|mode| (mode.config, capacity(mode.config)));
-        check_party(request.party.size, sizes, namespace)?;
+        check_party(request.entry.party.size, sizes, namespace)?;
         let (regions, explained) = searched_regions(request, game, &modes, viewer)?;
         let pool = |mode: &Mode<'_>, region_id: &RegionId| Pool {
             namespace_id: namespace.namespace_id.clone(),
@@ -158,7 +158,7 @@ impl Criteria {
         let new_lobby = creatable.next().ok_or(Error::RegionNotEnabledForGameMode)?;
         let elsewhere = if request.latencies.is_empty() { Vec::new() } else { creatable.collect() };
         check_find_enabled(&modes)?;
-        let (tags, party_size) = (request.tags.clone(), request.party.size);
+        let (tags, party_size) = (request.tags.clone(), request.entry.party.size);
         Ok(Self { pools, beyond, party_size, tags, new_lobby, elsewhere, regions: explained, left_out })
     }
 
@@ -182,7 +182,7 @@ impl Criteria {
             let of_door = request.max_players.unwrap_or_else(|| mode.config.direct());
             (mode.config, mode.config.party_capacity(of_door, request.max_players))
         });
-        check_party(request.party.size, sizes, namespace)?;
+        check_party(request.entry.party.size, sizes, namespace)?;
         let regions = regions(request.region.as_slice(), game, &modes, viewer)?;
         let runs = |(region, mode): &(&RegionId, &Mode<'_>)| mode.runs_in(region);
         let (region, mode) =
@@ -202,7 +202,7 @@ impl Criteria {
         Ok(Self {
             pools: Vec::new(),
             beyond: Vec::new(),
-            party_size: request.party.size,
+            party_size: request.entry.party.size,
             tags: request.tags.clone(),
             new_lobby: NewLobby {
                 is_private,

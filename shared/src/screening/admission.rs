@@ -3,36 +3,33 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    auth::{keys::TokenKeys, matchmaker::PublicRight},
+    auth::keys::TokenKeys,
     base::ambient::Ambient,
     models::{
-        handed_on::HandedOn,
-        ids::{GameMode, NamespaceId, RegionId},
+        ids::{GameMode, RegionId},
         lobby::Lobby,
         pool::Tags,
-        seats::Party,
         version::{EntryKind, Version},
     },
     outside::{endpoints::Outside, web_client::WebClient},
     rules::criteria::Criteria,
     screening::secrets::SecretsCache,
+    seating::seeker::Seeker,
     store::client::Store,
-    wire::{Captcha, CreateLobbyRequest, FindLobbyRequest, JoinLobbyRequest},
+    wire::{CreateLobbyRequest, Entry, FindLobbyRequest, JoinLobbyRequest},
 };
 
 /// The modes and regions, or the lobby, to which a player seeks admission.
 #[derive(Debug)]
 pub struct Admission<'a> {
     pub(super) kind: EntryKind,
-    pub(super) namespace_id: &'a NamespaceId,
     pub(super) version: &'a Version,
     /// Each mode with its regions.
     pub(super) modes: Vec<(&'a GameMode, Vec<&'a RegionId>)>,
     pub(super) tags: &'a Tags,
     pub(super) max_players: Option<u32>,
-    pub(super) captcha: Option<&'a Captcha>,
-    pub(super) verification_data: Option<&'a HandedOn>,
-    pub(super) party: &'a Party,
+    pub(super) entry: &'a Entry,
+    pub(super) seeker: &'a Seeker,
 }
 
 impl<'a> Admission<'a> {
@@ -41,8 +38,8 @@ impl<'a> Admission<'a> {
     pub fn find(
         body: &'a FindLobbyRequest,
         criteria: &'a Criteria,
-        right: &'a PublicRight,
         version: &'a Version,
+        seeker: &'a Seeker,
     ) -> Self {
         let named: BTreeSet<_> = body.game_modes.iter().map(String::as_str).collect();
         let modes = version.config.game_modes.keys().filter(|mode| named.contains(mode.as_str()));
@@ -52,47 +49,52 @@ impl<'a> Admission<'a> {
         };
         Self {
             kind: EntryKind::Find,
-            namespace_id: right.namespace_id(),
             version,
             modes: modes.map(|mode| (mode, regions(mode))).collect(),
             tags: &criteria.tags,
             max_players: body.max_players,
-            captcha: body.captcha.as_ref(),
-            verification_data: body.verification_data.as_ref(),
-            party: &body.party,
+            entry: &body.entry,
+            seeker,
         }
     }
 
     /// A join of a lobby, under the rules of its own version.
     #[must_use]
-    pub fn join(body: &'a JoinLobbyRequest, lobby: &'a Lobby, version: &'a Version, tags: &'a Tags) -> Self {
+    pub fn join(
+        body: &'a JoinLobbyRequest,
+        lobby: &'a Lobby,
+        version: &'a Version,
+        tags: &'a Tags,
+        seeker: &'a Seeker,
+    ) -> Self {
         Self {
             kind: EntryKind::Join,
-            namespace_id: &lobby.pool.namespace_id,
             version,
             modes: vec![(&lobby.pool.game_mode, vec![&lobby.pool.region_id])],
             tags,
             max_players: Some(lobby.max_players_direct),
-            captcha: body.captcha.as_ref(),
-            verification_data: body.verification_data.as_ref(),
-            party: &body.party,
+            entry: &body.entry,
+            seeker,
         }
     }
 
     /// A creation that every rule allows.
     #[must_use]
-    pub fn create(body: &'a CreateLobbyRequest, criteria: &'a Criteria, version: &'a Version) -> Self {
+    pub fn create(
+        body: &'a CreateLobbyRequest,
+        criteria: &'a Criteria,
+        version: &'a Version,
+        seeker: &'a Seeker,
+    ) -> Self {
         let pool = &criteria.new_lobby.pool;
         Self {
             kind: EntryKind::Create,
-            namespace_id: &pool.namespace_id,
             version,
             modes: vec![(&pool.game_mode, vec![&pool.region_id])],
             tags: &criteria.tags,
             max_players: body.max_players,
-            captcha: body.captcha.as_ref(),
-            verification_data: body.verification_data.as_ref(),
-            party: &body.party,
+            entry: &body.entry,
+            seeker,
         }
     }
 }

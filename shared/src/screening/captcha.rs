@@ -21,13 +21,12 @@ use url::form_urlencoded;
 use crate::{
     base::{ambient::Timestamp, json::strict_json},
     models::{
-        client::{Client, ClientId},
+        client::Client,
         errors::Error,
         version::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
     },
     outside::web_client::{NoAnswer, Post},
     screening::admission::{Admission, Screening},
-    seating::seeker::Seeker,
     store::captcha::{CaptchaPass, CaptchaTerms, PassState},
     wire::Captcha,
 };
@@ -70,11 +69,8 @@ impl Screening {
         &self,
         admission: &Admission<'_>,
         config: &CaptchaConfig,
-        client_ip: Option<IpAddr>,
-        seeker: &Seeker,
     ) -> Result<(), Error> {
-        let client_id = ClientId::of(client_ip, admission.namespace_id, self.keys.address_key());
-        let client = &Client { namespace_id: admission.namespace_id.clone(), client_id };
+        let client = admission.seeker.client();
         let terms = CaptchaTerms { ttl: config.ttl(), requests: config.requests_before_reverify };
         let now = self.ambient.now();
         let last = match self.store.count_captcha_request(client, terms, now).await? {
@@ -85,7 +81,9 @@ impl Screening {
             .providers()
             .next()
             .ok_or_else(|| Error::CaptchaUnavailable("only a later release knows its provider".to_owned()))?;
-        let Some(answered) = admission.captcha.filter(|captcha| **captcha != Captcha::default()) else {
+        let Some(answered) =
+            admission.entry.captcha.as_ref().filter(|captcha| **captcha != Captcha::default())
+        else {
             return Err(Error::CaptchaRequired { provider, site_key: keys.site_key.clone() });
         };
         let response = match provider {
@@ -104,8 +102,8 @@ impl Screening {
             let repeats = self.store.repeat_captcha_answer(client, &answer, oldest, REPEATS_MAX).await?;
             return if repeats { Ok(()) } else { Err(Error::CaptchaFailed) };
         }
-        seeker.before_screening().await?;
-        let question = CaptchaQuestion { provider, keys, response, client_ip };
+        admission.seeker.before_screening().await?;
+        let question = CaptchaQuestion { provider, keys, response, client_ip: admission.seeker.client_ip() };
         self.ask_provider(admission, client, &question, last.as_ref()).await?;
         self.store.pass_captcha(client, &answer, self.ambient.now()).await
     }

@@ -25,7 +25,6 @@ use crate::{
     },
     outside::web_client::Post,
     screening::admission::{Admission, Screening},
-    seating::seeker::Seeker,
 };
 
 /// How long all verifications of a request may take together.
@@ -75,12 +74,7 @@ struct Rule<'a> {
 impl Screening {
     /// Checks that the backends of all modes' actions admit the player. Calls different URLs at the same
     /// time, and one URL for one mode after the other.
-    pub(super) async fn verify(
-        &self,
-        admission: &Admission<'_>,
-        client_ip: Option<IpAddr>,
-        seeker: &Seeker,
-    ) -> Result<(), Error> {
+    pub(super) async fn verify(&self, admission: &Admission<'_>) -> Result<(), Error> {
         let mut by_url: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
         for (mode, region_ids) in &admission.modes {
             let config = admission.version.config.game_modes.get(*mode);
@@ -92,9 +86,9 @@ impl Screening {
         if by_url.is_empty() {
             return Ok(());
         }
-        seeker.before_screening().await?;
+        admission.seeker.before_screening().await?;
         let secrets = self.secrets.of(admission.version).await?;
-        let calls = by_url.values().map(|rules| self.ask_in_turn(admission, rules, &secrets, client_ip));
+        let calls = by_url.values().map(|rules| self.ask_in_turn(admission, rules, &secrets));
         let answered = within(&self.ambient, VERIFICATION_TIMEOUT, join_all(calls)).await;
         let Some(answers) = answered else {
             let urls: BTreeSet<_> = by_url.keys().map(|url| host(url)).collect();
@@ -111,10 +105,9 @@ impl Screening {
         admission: &Admission<'_>,
         rules: &[Rule<'_>],
         secrets: &VersionSecrets,
-        client_ip: Option<IpAddr>,
     ) -> Result<(), Error> {
         for rule in rules {
-            self.ask_backend(admission, rule, secrets, client_ip).await?;
+            self.ask_backend(admission, rule, secrets).await?;
         }
         Ok(())
     }
@@ -124,23 +117,24 @@ impl Screening {
         admission: &Admission<'_>,
         rule: &Rule<'_>,
         secrets: &VersionSecrets,
-        client_ip: Option<IpAddr>,
     ) -> Result<(), Error> {
-        let party = Some(admission.party).filter(|party| party.size > 1);
-        let of_one = admission.party.data.first().filter(|_| party.is_none());
+        let party = Some(&admission.entry.party).filter(|party| party.size > 1);
+        let of_one = admission.entry.party.data.first().filter(|_| party.is_none());
         let question = Question {
-            verification_data: admission.verification_data,
+            verification_data: admission.entry.verification_data.as_ref(),
             player_data: of_one.and_then(Option::as_ref),
             party_size: party.map(|party| party.size),
             players_data: party.map(|party| party.data.as_slice()).filter(|data| !data.is_empty()),
             game: QuestionGame {
-                namespace_id: admission.namespace_id,
+                namespace_id: &admission.seeker.client().namespace_id,
                 game_mode: rule.mode,
                 region_ids: rule.region_ids,
                 tags: admission.tags,
                 max_players: admission.max_players,
             },
-            client: QuestionClient { address: client_ip.map(|address| address.to_canonical()) },
+            client: QuestionClient {
+                address: admission.seeker.client_ip().map(|address| address.to_canonical()),
+            },
             kind: admission.kind,
         };
         let body = serde_json::to_string(&question).map_err(|error| Error::Bug(error.to_string()))?;

@@ -118,6 +118,7 @@ impl Seating {
             began_at,
             seats: seats_from(first),
             client: client.clone(),
+            client_ip,
             holds_max: settings.namespace.seats_per_client(),
             was_refused_at: self.at_cap.get(&client, AT_CAP_FOR, began_at),
             settings: Arc::clone(settings),

@@ -2,6 +2,7 @@
 //! holds under a limit.
 
 use std::{
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -55,6 +56,8 @@ pub struct Seeker {
     pub(super) began_at: Timestamp,
     pub(super) seats: Seats,
     pub(super) client: Client,
+    /// The client's address; `None` when the gateway reports none.
+    pub(super) client_ip: Option<IpAddr>,
     /// The seats that the client may hold; `None` without a cap.
     pub(super) holds_max: Option<u32>,
     /// So many seats, for which this instance refused the client another a moment ago.
@@ -133,6 +136,18 @@ impl Seeker {
     #[must_use]
     pub const fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The client's address; `None` when the gateway reports none.
+    #[must_use]
+    pub const fn client_ip(&self) -> Option<IpAddr> {
+        self.client_ip
     }
 
     /// Wants no seat in the `excluded` lobbies.

@@ -19,13 +19,15 @@ use crate::{
 pub struct JsonBody<'a> {
     text: &'a [u8],
     value: Value,
+    /// Fields that were taken out of it, whether or not they were there: a misspelt one may mean them.
+    taken: Vec<&'static str>,
     warnings: &'a Warnings,
 }
 
 impl<'a> JsonBody<'a> {
     /// The body `text`, which holds `value`, of the request with `warnings`.
     pub(crate) const fn new(text: &'a [u8], value: Value, warnings: &'a Warnings) -> Self {
-        Self { text, value, warnings }
+        Self { text, value, taken: Vec::new(), warnings }
     }
 
     /// The canonical text of all bodies that parse alike: names in order, without fields that are `null`.
@@ -51,7 +53,8 @@ impl<'a> JsonBody<'a> {
     ///
     /// # Errors
     /// As [`HandedOn::new`].
-    pub fn take_handed_on(&mut self, name: &str) -> Result<Option<HandedOn>, Error> {
+    pub fn take_handed_on(&mut self, name: &'static str) -> Result<Option<HandedOn>, Error> {
+        self.taken.push(name);
         // Only the text has the field as it was sent. Most bodies lack it and are not read twice.
         let taken = self.value.as_object_mut().and_then(|fields| fields.remove(name));
         if taken.is_none_or(|value| value.is_null()) {
@@ -60,6 +63,19 @@ impl<'a> JsonBody<'a> {
         let fields: HashMap<String, &RawValue> =
             serde_json::from_slice(self.text).map_err(|error| bad_body(".", &error.to_string()))?;
         fields.get(name).map(|text| HandedOn::new(text, name, DEPTH_MAX)).transpose()
+    }
+
+    /// Takes out the fields `names`, which another type reads.
+    #[must_use]
+    pub fn split_off(&mut self, names: &[&'static str]) -> Self {
+        self.taken.extend(names);
+        let fields = |value: &mut Value| {
+            let fields = value.as_object_mut()?;
+            let taken = names.iter().filter_map(|name| Some(((*name).to_owned(), fields.remove(*name)?)));
+            Some(taken.collect())
+        };
+        let value = fields(&mut self.value).map_or(Value::Null, Value::Object);
+        Self { text: self.text, value, taken: Vec::new(), warnings: self.warnings }
     }
 
     /// The body as `T`, from an object; unknown fields get a warning, `null` equals absent for optional
@@ -75,7 +91,8 @@ impl<'a> JsonBody<'a> {
         let mut warn = |path: serde_ignored::Path<'_>| {
             self.warnings.add(|| {
                 let path = steps(&path);
-                Warning::unknown_field(&path, fields_at::<T>(&path))
+                let taken = if path.len() == 1 { &self.taken[..] } else { &[] };
+                Warning::unknown_field(&path, &[fields_at::<T>(&path), taken].concat())
             });
         };
         serde_path_to_error::deserialize(serde_ignored::Deserializer::new(self.value, &mut warn))

@@ -21,17 +21,60 @@ use crate::{
         seats::{PARTY_SIZE_MAX, Party},
         tag_digests::TagKey,
     },
-    wire::{
-        body::JsonBody,
-        explanation::Explanation,
-        values::{null_as_default, taken_out},
-    },
+    wire::{body::JsonBody, explanation::Explanation, values::null_as_default},
 };
 
 /// The most lobbies that a find excludes.
 const EXCLUDED_MAX: usize = 8;
 /// The most regions of which a find has latencies.
 const LATENCIES_MAX: usize = 64;
+
+/// A body that asks for seats in a lobby.
+pub trait SeatRequest: Sized {
+    /// Whether its lobby is a new one, which has a code.
+    const CREATES: bool = false;
+
+    /// The request in `body`.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`]; for a find without modes [`Error::NoGameModeProvided`].
+    fn read(body: JsonBody<'_>) -> Result<Self, Error>;
+
+    /// What each request for seats has.
+    fn entry(&self) -> &Entry;
+}
+
+/// What each request for seats has: who wants them, and what screening needs.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Entry {
+    /// The version of the game that the client is made for; absent means any.
+    pub version_id: Option<String>,
+    /// The client's captcha response.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub captcha: Option<Captcha>,
+    /// Data for the studio's verification, not parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub verification_data: Option<HandedOn>,
+    /// How many players want seats together, and what the client says of each, for the lobby server: not
+    /// parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub party: Party,
+}
+
+impl Entry {
+    /// Takes its fields out of `body`.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`].
+    fn take(body: &mut JsonBody<'_>) -> Result<Self, Error> {
+        let verification_data = body.take_handed_on("verification_data")?;
+        if verification_data.as_ref().is_some_and(|data| !data.is_object()) {
+            return Err(bad_body("verification_data", "an object is needed"));
+        }
+        let party = party(body)?;
+        Ok(Self { verification_data, party, ..body.split_off(&["version_id", "captcha"]).parse()? })
+    }
+}
 
 /// Request of lobbies.find.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -56,37 +99,22 @@ pub struct FindLobbyRequest {
     /// Lobbies in which no seat is wanted; any texts, of which only identifiers name one.
     #[serde(default, deserialize_with = "null_as_default")]
     pub exclude_lobby_ids: Vec<String>,
-    /// The version of the game that the client is made for; absent means any.
-    pub version_id: Option<String>,
-    /// The client's captcha response.
-    #[serde(default, deserialize_with = "optional_object")]
-    pub captcha: Option<Captcha>,
-    /// Data for the studio's verification, not parsed, so that it stays as it was sent.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub verification_data: Option<HandedOn>,
-    /// Taken out, like the next two: they are in `party`.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub party_size: Option<()>,
-    /// Taken out.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub player_data: Option<()>,
-    /// Taken out.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub players_data: Option<()>,
-    /// How many players want seats together, and what the client says of each, for the lobby server: not
-    /// parsed, so that it stays as it was sent.
+    /// What each request for seats has.
     #[serde(skip)]
-    pub party: Party,
+    pub entry: Entry,
 }
 
 impl FindLobbyRequest {
-    /// The request in `body`.
-    ///
-    /// # Errors
-    /// [`Error::BadBody`].
-    pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
-        let verification_data = verification_data(&mut body)?;
-        let party = party(&mut body)?;
+    /// The lobbies in which no seat is wanted.
+    #[must_use]
+    pub fn excluded(&self) -> Vec<LobbyId> {
+        self.exclude_lobby_ids.iter().filter_map(|text| LobbyId::typed(text).ok()).collect()
+    }
+}
+
+impl SeatRequest for FindLobbyRequest {
+    fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
+        let entry = Entry::take(&mut body)?;
         let read: Self = body.parse()?;
         if read.exclude_lobby_ids.len() > EXCLUDED_MAX {
             return Err(bad_body("exclude_lobby_ids", "at most 8 lobbies can be excluded"));
@@ -94,13 +122,14 @@ impl FindLobbyRequest {
         if read.latencies.len() > LATENCIES_MAX {
             return Err(bad_body("latencies", "at most 64 regions can have a latency"));
         }
-        Ok(Self { verification_data, party, ..read })
+        if read.game_modes.is_empty() {
+            return Err(Error::NoGameModeProvided);
+        }
+        Ok(Self { entry, ..read })
     }
 
-    /// The lobbies in which no seat is wanted.
-    #[must_use]
-    pub fn excluded(&self) -> Vec<LobbyId> {
-        self.exclude_lobby_ids.iter().filter_map(|text| LobbyId::typed(text).ok()).collect()
+    fn entry(&self) -> &Entry {
+        &self.entry
     }
 }
 
@@ -109,40 +138,12 @@ impl FindLobbyRequest {
 pub struct JoinLobbyRequest {
     /// The lobby; any text, of which only identifiers and codes name one.
     pub lobby_id: String,
-    /// The version of the game that the client is made for; absent means any.
-    pub version_id: Option<String>,
-    /// The client's captcha response.
-    #[serde(default, deserialize_with = "optional_object")]
-    pub captcha: Option<Captcha>,
-    /// Data for the studio's verification, not parsed, so that it stays as it was sent.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub verification_data: Option<HandedOn>,
-    /// Taken out, like the next two: they are in `party`.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub party_size: Option<()>,
-    /// Taken out.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub player_data: Option<()>,
-    /// Taken out.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub players_data: Option<()>,
-    /// How many players want seats together, and what the client says of each, for the lobby server: not
-    /// parsed, so that it stays as it was sent.
+    /// What each request for seats has.
     #[serde(skip)]
-    pub party: Party,
+    pub entry: Entry,
 }
 
 impl JoinLobbyRequest {
-    /// The request in `body`.
-    ///
-    /// # Errors
-    /// [`Error::BadBody`].
-    pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
-        let verification_data = verification_data(&mut body)?;
-        let party = party(&mut body)?;
-        Ok(Self { verification_data, party, ..body.parse()? })
-    }
-
     /// The lobby that it names in the namespace of `key`: by its code, or by its identifier, which never
     /// looks like a code.
     ///
@@ -153,6 +154,17 @@ impl JoinLobbyRequest {
             Some(code) => Ok(code.lobby_id(key)),
             None => LobbyId::typed(&self.lobby_id).map_err(|_| Error::LobbyNotFound),
         }
+    }
+}
+
+impl SeatRequest for JoinLobbyRequest {
+    fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
+        let entry = Entry::take(&mut body)?;
+        Ok(Self { entry, ..body.parse()? })
+    }
+
+    fn entry(&self) -> &Entry {
+        &self.entry
     }
 }
 
@@ -172,51 +184,25 @@ pub struct CreateLobbyRequest {
     /// Its seats.
     pub max_players: Option<u32>,
     /// Any JSON for its lobby server, not parsed, so that it stays as it was sent.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub lobby_config: Option<LobbyConfig>,
-    /// The version of the game that the client is made for; absent means any.
-    pub version_id: Option<String>,
-    /// The client's captcha response.
-    #[serde(default, deserialize_with = "optional_object")]
-    pub captcha: Option<Captcha>,
-    /// Data for the studio's verification, not parsed, so that it stays as it was sent.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub verification_data: Option<HandedOn>,
-    /// Taken out, like the next two: they are in `party`.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub party_size: Option<()>,
-    /// Taken out.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub player_data: Option<()>,
-    /// Taken out.
-    #[serde(default, deserialize_with = "taken_out")]
-    pub players_data: Option<()>,
-    /// How many players want seats together, and what the client says of each, for the lobby server: not
-    /// parsed, so that it stays as it was sent.
     #[serde(skip)]
-    pub party: Party,
+    pub lobby_config: Option<LobbyConfig>,
+    /// What each request for seats has.
+    #[serde(skip)]
+    pub entry: Entry,
 }
 
-impl CreateLobbyRequest {
-    /// The request in `body`.
-    ///
-    /// # Errors
-    /// [`Error::BadBody`].
-    pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
+impl SeatRequest for CreateLobbyRequest {
+    const CREATES: bool = true;
+
+    fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let lobby_config = body.take_handed_on("lobby_config")?.map(LobbyConfig::new).transpose()?;
-        let verification_data = verification_data(&mut body)?;
-        let party = party(&mut body)?;
-        Ok(Self { lobby_config, verification_data, party, ..body.parse()? })
+        let entry = Entry::take(&mut body)?;
+        Ok(Self { lobby_config, entry, ..body.parse()? })
     }
-}
 
-/// The verification data of a request, which must be an object.
-fn verification_data(body: &mut JsonBody<'_>) -> Result<Option<HandedOn>, Error> {
-    let data = body.take_handed_on("verification_data")?;
-    if data.as_ref().is_some_and(|data| !data.is_object()) {
-        return Err(bad_body("verification_data", "an object is needed"));
+    fn entry(&self) -> &Entry {
+        &self.entry
     }
-    Ok(data)
 }
 
 /// The players of a request for seats: `party_size`, 1 to 16, and their data, which is `player_data` for one
