@@ -27,6 +27,12 @@ namespace Muster.Server
         /// <summary>Modes that it runs; all by default.</summary>
         public IList<string> GameModes { get; set; }
 
+        /// <summary>
+        /// The build that it runs, any JSON, for versions whose <c>servers</c> name it; without it, for versions
+        /// without <c>servers</c>.
+        /// </summary>
+        public object Build { get; set; }
+
         /// <summary>Names the server over restarts; without it, its address does.</summary>
         public string ServerId { get; set; }
 
@@ -206,7 +212,7 @@ namespace Muster.Server
             var request = new RegisterServerRequest
             {
                 ServerId = options.ServerId, StartId = startId, RegionId = options.Region, Capacity = options.Capacity, Ports = options.Ports,
-                GameModes = options.GameModes, AutoReady = options.AutoReady,
+                GameModes = options.GameModes, Build = options.Build, AutoReady = options.AutoReady,
                 LeaseSeconds = Math.Max(LeaseLeastSeconds, 3 * options.HeartbeatSeconds),
             };
             var response = await Send("POST", "servers/register", options.Token, request, RegisterServerResponse.Of, deadline, cancellation);

@@ -18,14 +18,14 @@ sealed class Served
     internal readonly World World;
     internal readonly GameServer Server;
 
-    internal Served(int heartbeatSeconds = 30)
+    internal Served(int heartbeatSeconds = 30, object build = null)
     {
         Answers["servers/register"] = _ => Object("server_id", "s", "lease_expires_at", null);
         Answers["servers/heartbeat"] = _ => Lobbies(Lobby());
         World = new World((request, before) => Response(Answers.TryGetValue(request.Path, out var answer) ? answer(request) : Object()));
         Server = new GameServer(new GameServerOptions
         {
-            Url = "http://muster.example/", Token = "server_token", Region = "fra", HeartbeatSeconds = heartbeatSeconds,
+            Url = "http://muster.example/", Token = "server_token", Region = "fra", HeartbeatSeconds = heartbeatSeconds, Build = build,
             Ports = new Dictionary<string, ServerPort> { ["default"] = new ServerPort { Hostname = "fra.example", Port = 443, Protocol = "https" } },
         }, World.Platform);
         Server.LobbyOpened += lobby => Events.Add($"lobby {lobby.LobbyId}");
@@ -67,6 +67,18 @@ static class ServerTests
                 That(served.World.Requests.All(request => request.Call.Authorization == "Bearer server_token"), "another token");
             });
         }
+
+        Test("a registration has the build, if there is one", () =>
+        {
+            foreach (var build in new[] { null, Object("image", "game:7") })
+            {
+                var served = new Served(build: build);
+                served.Start();
+                var registration = (IDictionary<string, object>)served.World.Sent("servers/register").Single().Body;
+                Equal(registration.ContainsKey("build"), build != null);
+                if (build != null) Equal(registration["build"], build);
+            }
+        });
 
         foreach (var one in Cases(heartbeats, "responses")) Test($"after a heartbeat, {Field(one, "name")}: {Field(one, "then")}", () => AfterHeartbeat(one));
 

@@ -33,6 +33,16 @@ func test_a_heartbeat_has_a_lease_of_three_times_its_interval() -> void:
 			equal(beat["json"], named, "heartbeat")
 
 
+func test_a_registration_has_the_build_if_there_is_one() -> void:
+	for build: Variant in [null, {"image": "game:7"}]:
+		_serve({"heartbeat": {"lobbies": []}})
+		_server.build = build
+		await _server.start()
+		var registration: Dictionary = _world.sent_to("register")[0]["json"]
+		equal(registration.has("build"), build != null, "has a build")
+		equal(registration.get("build"), build, "build")
+
+
 func test_responses_to_heartbeats() -> void:
 	for rule: Dictionary in rules()["heartbeats"]["responses"]:
 		_play(rule)

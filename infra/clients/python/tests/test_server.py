@@ -72,6 +72,15 @@ class Heartbeats(unittest.TestCase):
             self.assertEqual(names, {("s", register.json["start_id"])})
             await running.server.close()
 
+    @in_passing_time
+    async def test_a_registration_has_the_build_if_there_is_one(self) -> None:
+        for options in ({}, {"build": {"image": "game:7"}}):
+            running = Running({}, **options)
+            await running.server.start()
+            [register] = running.sent("register")
+            self.assertEqual(register.json["build"], options.get("build"))
+            await running.server.close()
+
     def test_after_each_response_to_a_heartbeat(self) -> None:
         for case in RULES["heartbeats"]["responses"]:
             with self.subTest(case["name"]):

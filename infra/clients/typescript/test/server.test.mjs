@@ -49,6 +49,14 @@ for (const { every_seconds: every, lease_seconds: lease } of heartbeats.lease) {
   });
 }
 
+for (const build of [undefined, { image: "game:7" }]) {
+  test(`a registration has ${build ? "the" : "no"} build`, async () => {
+    const { made, sent } = server({ register: { server_id: "s" }, heartbeat: { lobbies: [] } }, { build });
+    await made.start();
+    assert.deepEqual(sent("register").map((registration) => registration.build), [build]);
+  });
+}
+
 for (const { name, response: given, registration, is_draining: isDraining, then } of heartbeats.responses) {
   test(`after a heartbeat, ${name}: ${then}`, async () => {
     let answer = { lobbies: [lobby()] };

@@ -61,6 +61,10 @@ pub(crate) struct Options {
     /// A game mode that it runs; without it, every one. May be repeated.
     #[arg(long = "game-mode", value_name = "MODE")]
     game_modes: Vec<GameMode>,
+    /// The build that it runs, for versions whose servers name it; without it, for versions without servers.
+    /// Not for a server that Muster had started.
+    #[arg(long, value_name = "JSON", value_parser = build)]
+    build: Option<Value>,
     /// One process runs all lobbies, in place of one for each.
     #[arg(long)]
     shared: bool,
@@ -98,6 +102,14 @@ pub(crate) struct Options {
     command: Vec<OsString>,
 }
 
+fn build(json: &str) -> Result<Value, String> {
+    match serde_json::from_str(json) {
+        Ok(Value::Null) => Err("must be any JSON but null".to_owned()),
+        Ok(build) => Ok(build),
+        Err(error) => Err(format!("no JSON: {error}")),
+    }
+}
+
 fn start_id(text: &str) -> Result<StartId, String> {
     StartId::try_from(text.to_owned()).map_err(|form| form.to_string())
 }
@@ -129,6 +141,7 @@ pub(super) struct Settings {
     ports: Vec<Port>,
     capacity: u32,
     game_modes: Vec<GameMode>,
+    build: Option<Value>,
     server_id: String,
     start_id: String,
 }
@@ -178,6 +191,9 @@ impl Settings {
                 );
             }
         }
+        if options.start_id.is_some() && options.build.is_some() {
+            return Err("--build: a started server has the build that it was started for".to_owned());
+        }
         let program = command.first().map(OsString::as_os_str).unwrap_or_default();
         if !is_program(program, path) {
             return Err(format!("-- {}: there is no such program", program.display()));
@@ -199,6 +215,7 @@ impl Settings {
             },
             start_id: options.start_id.map_or_else(|| ambient.uuid().to_string(), String::from),
             game_modes: options.game_modes,
+            build: options.build,
             hostname,
             ports,
             capacity,
@@ -233,7 +250,7 @@ impl Settings {
         let game_modes = Some(&self.game_modes).filter(|modes| !modes.is_empty());
         let body = json!({
             "server_id": server_id, "start_id": self.start_id, "region_id": self.region_id,
-            "capacity": capacity, "game_modes": game_modes, "ports": described,
+            "capacity": capacity, "game_modes": game_modes, "build": self.build, "ports": described,
             "lease_seconds": self.lease.lasts.as_secs(), "auto_ready": self.is_shared && self.auto_ready,
         });
         let capacity = capacity.try_into().unwrap_or(usize::MAX);
@@ -323,6 +340,19 @@ mod tests {
     }
 
     #[test]
+    fn each_game_server_registers_with_the_build() {
+        for (more, build) in [
+            (&["--port=default=1-2/udp"][..], Value::Null),
+            (&["--port=default=1-2/udp", r#"--build={"image": "game:7"}"#], json!({ "image": "game:7" })),
+        ] {
+            let slots = settings(&[more, &["--capacity=2"]].concat())
+                .unwrap_or_else(|problem| panic!("{problem}"))
+                .slots();
+            assert_eq!(slots.iter().map(|slot| &slot.body["build"]).collect::<Vec<_>>(), [&build, &build]);
+        }
+    }
+
+    #[test]
     fn a_refusal_names_the_option() {
         for (more, named) in [
             (&["--port=default=7777/udp", "--capacity=2"][..], "--port default: has 1 numbers"),
@@ -332,6 +362,9 @@ mod tests {
             (&["--port=A=1/udp"], "--hostname and --port: ports/A/label/invalid"),
             (&["--port=a=1/udp", "--lease-seconds=0"], "--lease-seconds"),
             (&["--port=a=1/udp", "--server-id=a b"], "--server-id"),
+            (&["--port=a=1/udp", "--build=my-game:7"], "for '--build <JSON>': no JSON: expected value"),
+            (&["--port=a=1/udp", "--build=null"], "for '--build <JSON>': must be any JSON but null"),
+            (&["--port=a=1/udp", "--build=7", "--start-id=a"], "--build: a started"),
             (&[], "--port <LABEL"),
         ] {
             let problem = settings(more).err().unwrap_or_default();

@@ -41,6 +41,9 @@ const SUPERSEDED := "MATCHMAKER_LOBBY_STATE_CONFLICT"
 @export var heartbeat_seconds := 30.0
 ## Whether lobbies are ready at once. Without it, `heartbeat_seconds` has to be 1 or 2.
 @export var auto_ready := true
+## The build that it runs, any JSON, for versions whose `servers` name it; when null, for versions
+## without `servers`. Its whole numbers have to be `int`, while `JSON.parse_string` makes `float`.
+@export var build: Variant
 
 ## The lobbies that run, by `lobby_id`.
 var lobbies: Dictionary[String, MusterLobby]
@@ -166,6 +169,8 @@ func _register(call: MusterCall) -> MusterResult:
 		body["server_id"] = server_id
 	if not game_modes.is_empty():
 		body["game_modes"] = game_modes
+	if build != null:
+		body["build"] = build
 	var result := await send(HTTPClient.METHOD_POST, "servers/register", token, body, call)
 	if result.error == null:
 		_id = result.data["server_id"]

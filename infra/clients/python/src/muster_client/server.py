@@ -44,6 +44,8 @@ class GameServer:
     - `url`: the API's address. `token`: the namespace's server token, which no client has.
     - `ports`: what players connect to, by label. `capacity`: lobbies that it runs at once.
     - `game_modes`: modes that it runs; all by default.
+    - `build`: the build that it runs, any JSON, for versions whose `servers` name it; without it, for versions without
+      `servers`.
     - `server_id`: names the server over restarts; without it, its address does.
     - `start_id_file`: keeps `start_id` over a crash, for a server whose matches survive one. Their players may come
       back for `keep_seconds`.
@@ -62,6 +64,7 @@ class GameServer:
         ports: Mapping[str, ServerPort],
         capacity: int = 1,
         game_modes: list[str] | None = None,
+        build: Any = None,
         server_id: str | None = None,
         start_id_file: str | Path | None = None,
         keep_seconds: int = 120,
@@ -83,6 +86,7 @@ class GameServer:
             "capacity": capacity,
             "ports": ports,
             "game_modes": game_modes,
+            "build": build,
             "auto_ready": auto_ready,
             "lease_seconds": lease,
         }

@@ -19,6 +19,11 @@ export interface GameServerOptions extends Partial<World> {
   ports: Record<string, ServerPort>;
   /** Modes that it runs; all by default. */
   gameModes?: string[];
+  /**
+   * The build that it runs, any JSON, for versions whose `servers` name it; without it, for versions without
+   * `servers`.
+   */
+  build?: unknown;
   /** Names the server over restarts; without it, its address does. */
   serverId?: string;
   /** A file that keeps `start_id` over a crash, for a server whose matches survive one. */
@@ -182,9 +187,9 @@ export class GameServer extends EventEmitter<Events> {
   }
 
   async #register(options?: CallOptions): Promise<void> {
-    const { region, capacity, ports, gameModes, serverId, autoReady } = this.#options;
+    const { region, capacity, ports, gameModes, build, serverId, autoReady } = this.#options;
     const lease = Math.max(LEASE_LEAST_SECONDS, Math.ceil(3 * this.#intervalMs / 1_000));
-    const body = { server_id: serverId, start_id: this.#startId, region_id: region, capacity, ports, game_modes: gameModes, auto_ready: autoReady, lease_seconds: lease };
+    const body = { server_id: serverId, start_id: this.#startId, region_id: region, capacity, ports, game_modes: gameModes, build, auto_ready: autoReady, lease_seconds: lease };
     const { server_id } = await this.#call<RegisterServerResponse>("POST", "servers/register", this.#options.token, body, options);
     this.#serverId = server_id;
   }
