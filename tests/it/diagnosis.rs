@@ -17,7 +17,10 @@ use harness::{TestGame, TestStack, new_game};
 use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use shared::{base::ambient::time, models::lobby::Stage};
+use shared::{
+    base::ambient::time,
+    models::{game::StarterKind, lobby::Stage},
+};
 
 const NO_SERVER: &str = "MATCHMAKER_NO_SERVER_AVAILABLE";
 const AT_LIMIT: &str = "MATCHMAKER_TOO_MANY_LOBBIES";
@@ -331,6 +334,52 @@ async fn all_voices_agree_on_the_room_for_a_party() {
     let lobby = scene.seated(squad(2)).await;
     scene.all_say(squad(3), Gets::Lobby, None).await;
     scene.all_say(squad(2), Gets::Seat(&lobby), None).await;
+}
+
+#[tokio::test]
+async fn the_doctor_and_an_explanation_tell_of_game_servers_on_demand() {
+    let stack = TestStack::start().await;
+    let game = async |name: &str, starter| {
+        let mode = json!({ "regions": ["fra"], "max_players": 1 });
+        let mut new = new_game(name, json!({ "duel": mode }), 9);
+        let servers = json!({ "build": 7, "server_count_max": 2, "start_seconds": 60 });
+        new.config.servers = Some(serde_json::from_value(servers).unwrap());
+        new.regions.values_mut().for_each(|region| region.starter = starter);
+        Scene { stack: &stack, game: stack.make_game_of(new, 0).await }
+    };
+    let scene = game("alone", None).await;
+    assert!(scene.warnings().await.concat().contains("fra has no starter"));
+    assert_eq!(scene.explained(&duel()).await["refusal"]["code"], NO_SERVER);
+
+    let scene = game("births", Some(StarterKind::Process)).await;
+    assert_eq!(scene.warnings().await, [""; 0], "nothing runs, and nothing need run");
+    let explained = scene.explained(&duel()).await;
+    assert_eq!((&explained["creates"], &explained["requests_server"]), (&json!(true), &json!(true)));
+    assert_eq!(explained["starting"], json!([]));
+
+    // A find has one requested, for which it does not wait.
+    let build_id = scene.game.created.version.config.servers.as_ref().unwrap().build_id();
+    let placement = scene.game.pool("duel", "fra").placement(Some(build_id));
+    let store = stack.store();
+    store.note_start(&placement, Duration::from_secs(40), stack.clock.now()).await.unwrap();
+    let (status, ..) = scene.found(&duel()).await;
+    assert_eq!(status, 503);
+    let requested_at = time(stack.clock.now());
+    let starting = scene.explained(&duel()).await["starting"].clone();
+    assert_eq!((&starting[0]["requested_at"], &starting[0]["lobbies"]), (&json!(requested_at), &json!(1)));
+    assert_eq!(scene.warnings().await, [""; 0], "it is not late yet");
+    stack.clock.advance(Duration::from_secs(31));
+    assert!(scene.warnings().await.concat().contains("nothing has started it"));
+
+    // It never comes, and neither do the next ones.
+    stack.clock.advance(Duration::from_secs(120));
+    for _ in 0..3 {
+        store.note_failed_start(&placement, "no such image", stack.clock.now()).await.unwrap();
+    }
+    let warnings = scene.warnings().await.concat();
+    assert!(
+        warnings.contains("none is requested in fra for 60 s, since the last 3 starts failed: no such image")
+    );
 }
 
 #[tokio::test]

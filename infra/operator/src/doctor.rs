@@ -7,10 +7,12 @@ use shared::{
     base::ambient::{Timestamp, time},
     models::{
         errors::Error,
+        game::Game,
         ids::{GameMode, LobbyId, NamespaceId, RegionId, ServerKey, VersionId},
+        launch::{LaunchStage, ServersConfig},
         lobby::Stage,
         namespace::Namespace,
-        server::Server,
+        server::{PlacementPool, Server},
         token::CloudToken,
         version::Version,
     },
@@ -37,6 +39,12 @@ const CROWD_LOBBIES_MIN: usize = 8;
 const CROWD_FROM: usize = 4;
 /// The page that says what to do about one.
 const CROWD_PAGE: &str = "infra/docs/operating.md#when-a-crowd-of-scripts-comes";
+/// How long a starter may take to be asked for a server, and to say what it called it.
+const START_NOTED_IN: Duration = Duration::from_secs(30);
+/// How long a process may take to be ended, after its server was last heard.
+const END_NOTED_IN: Duration = Duration::from_secs(10 * 60);
+/// The page that says what to do about starts.
+const START_PAGE: &str = "infra/docs/on-demand.md#what-happens-when-something-fails";
 
 /// Requests that were refused because their IP address held as many seats as it may.
 pub(crate) struct RefusalsByAddress {
@@ -175,13 +183,22 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
             let (living, silent): (Vec<_>, Vec<_>) =
                 servers.iter().partition(|server| server.lease_until > now);
             let living: Vec<_> = living.into_iter().filter(|server| !server.is_deregistered()).collect();
-            let mut warnings =
-                Vec::from_iter(version.as_ref().and_then(|version| want_of_servers(version, &living)));
-            let full = full_regions(&living);
+            let started = version.as_ref().and_then(|version| Started::of(&game, namespace_id, version));
+            let has_starts = started.as_ref().is_some_and(|started| !started.regions.is_empty());
+            let mut warnings = Vec::new();
+            if !has_starts {
+                warnings.extend(version.as_ref().and_then(|version| want_of_servers(version, &living)));
+            }
+            let may_start =
+                |region: &RegionId| started.as_ref().is_some_and(|it| it.may_start(region, &servers));
+            let full = full_regions(&living, may_start);
             let is_short = full.is_some()
                 || u64::from(lobbies_of(&servers)) * SHORT_FROM >= u64::from(namespace.lobby_count_max);
             warnings.extend(full);
             findings.push(Finding::warned(format!("{at} has {} game servers", living.len()), warnings));
+            if let Some(started) = started {
+                findings.push(started.finding(store, &at, &servers, now).await?);
+            }
             findings.extend(silence(&at, &silent));
             findings.push(lobbies(&at, &namespace, &servers));
             findings.extend(Turnout::of(store, &living, now).await?.finding(&at, is_short));
@@ -190,8 +207,91 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
     Ok(findings)
 }
 
-/// Regions whose game servers are all full.
-fn full_regions(living: &[&Server]) -> Option<String> {
+/// The game servers that Muster has started for a version.
+struct Started<'a> {
+    rules: &'a ServersConfig,
+    /// Where: the regions of its modes that have a starter.
+    regions: Vec<PlacementPool>,
+    /// Regions of its modes that have none.
+    without: Vec<&'a RegionId>,
+}
+
+impl<'a> Started<'a> {
+    fn of(game: &'a Game, namespace_id: &NamespaceId, version: &'a Version) -> Option<Self> {
+        let rules = version.config.servers.as_ref()?;
+        let regions: BTreeSet<_> =
+            version.config.game_modes.values().flat_map(|mode| &mode.regions).collect();
+        let has_starter =
+            |id: &&RegionId| game.regions.get(*id).is_some_and(|region| region.starter.is_some());
+        let (with, without): (Vec<_>, Vec<_>) = regions.into_iter().partition(has_starter);
+        let pool = |region_id: &RegionId| PlacementPool {
+            namespace_id: namespace_id.clone(),
+            region_id: region_id.clone(),
+            build_id: Some(rules.build_id()),
+        };
+        Some(Self { rules, regions: with.into_iter().map(pool).collect(), without })
+    }
+
+    /// Whether another server may be requested in a region.
+    fn may_start(&self, region_id: &RegionId, servers: &[Server]) -> bool {
+        self.regions.iter().filter(|pool| pool.region_id == *region_id).any(|pool| {
+            let standing = servers.iter().filter(|server| server.pool() == *pool && server.stands_launched());
+            standing.count() < self.rules.server_count_max as usize
+        })
+    }
+
+    /// Where none can be started, and what was not done for those that were requested, or are over.
+    async fn finding(
+        self,
+        store: &Store,
+        at: &str,
+        servers: &[Server],
+        now: Timestamp,
+    ) -> Result<Finding, CommandError> {
+        let mut warnings = Vec::new();
+        let build = self.rules.build_id();
+        for region in self.without {
+            let has_one = servers
+                .iter()
+                .any(|server| server.region_id == *region && server.build_id.as_ref() == Some(&build));
+            if !has_one {
+                warnings.push(format!(
+                    "{region} has no starter, so every find that needs a new lobby there is refused: see `muster region start`"
+                ));
+            }
+        }
+        for pool in &self.regions {
+            let nursery = store.nursery(pool).await?;
+            if let Some(failure) = nursery.start_failure(&pool.region_id, now) {
+                let (region, secs) = (&pool.region_id, failure.retry_after.as_secs());
+                warnings.push(format!(
+                    "none is requested in {region} for {secs} s, since the last {} starts failed: {}",
+                    nursery.failures, failure.reason
+                ));
+            }
+        }
+        let mut late = Vec::new();
+        for server in servers.iter().filter(|server| server.stands_launched()) {
+            let (Some(launch), id) = (&server.launch, &server.server.server_id) else { continue };
+            if server.is_requested() && server.handle.is_none() && launch.requested_at + START_NOTED_IN < now
+            {
+                let (at, page) = (time(launch.requested_at), START_PAGE);
+                late.push(format!("{id} was requested at {at}, and nothing has started it: see {page}"));
+            } else if server.stage.is_some_and(LaunchStage::is_over)
+                && server.beat_at.max(launch.deadline) + END_NOTED_IN < now
+            {
+                late.push(format!("{id} is over, and its process was not ended: see {START_PAGE}"));
+            }
+        }
+        let more = late.len().saturating_sub(NAMED_MAX);
+        late.truncate(NAMED_MAX);
+        late.extend((more > 0).then(|| format!("and {more} more")));
+        Ok(Finding::warned(format!("{at} has game servers started"), [warnings, late].concat()))
+    }
+}
+
+/// Regions whose game servers are all full, and in which no other is started.
+fn full_regions(living: &[&Server], may_start: impl Fn(&RegionId) -> bool) -> Option<String> {
     let regions: BTreeSet<_> = living.iter().map(|server| &server.region_id).collect();
     let is_full = |region: &&&RegionId| {
         living
@@ -199,9 +299,10 @@ fn full_regions(living: &[&Server]) -> Option<String> {
             .filter(|server| server.region_id == ***region)
             .all(|server| server.used >= server.capacity)
     };
-    let full: Vec<_> = regions.iter().filter(is_full).map(|region| region.as_str()).collect();
+    let full = regions.iter().filter(is_full).filter(|region| !may_start(region));
+    let full: Vec<_> = full.map(|region| region.as_str()).collect();
     (!full.is_empty())
-        .then(|| format!("all of {} are full: start more, or raise their `capacity`", full.join(", ")))
+        .then(|| format!("all of {} are full: start more, or raise their `capacity` or, where Muster starts them, `server_count_max`", full.join(", ")))
 }
 
 /// The game servers whose heartbeats stopped, and those that never sent one.

@@ -10,15 +10,21 @@ use shared::{
     hosting::game_server::GameServers,
     models::{
         errors::Error,
-        ids::{LobbyId, ServerId, ServerKey, StartId},
+        game::Game,
+        ids::{LobbyId, NamespaceId, ServerId, ServerKey, StartId},
+        launch::StartFailure,
         lobby::{EndCause, Lobby, READY_WAIT_MAX, Stage},
         pool::{Pool, Tags},
         seats::Party,
         server::Server,
         shortage::obstacles,
     },
-    rules::{capacity::Outlook, criteria::Criteria},
+    rules::{
+        capacity::Outlook,
+        criteria::{Criteria, NewLobby},
+    },
     store::{
+        client::Store,
         ending::EndOutcome,
         listing::{lobbies_on, lobbies_on_all, servers_of},
     },
@@ -135,27 +141,26 @@ async fn explain(namespace: NamespaceName, request: &FindLobbyRequest, deploymen
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
     let criteria = Criteria::resolve(request, right.namespace(), &game, &version, None)?;
-    // As they are now: the index may lag.
-    let listed = lookup::servers_with_silent(store, &game, right.namespace_id(), now).await?;
-    let listed: Vec<_> = listed.into_iter().map(|server| server.server).collect();
-    let servers = store.servers_as_they_are(&listed).await?;
+    let servers = servers_now(store, &game, right.namespace_id(), now).await?;
     let lobbies = lobbies_on_all(store, &servers).await?;
     let tags = store.lobby_tags(&lobbies).await?;
-    let wanted = &criteria.new_lobby.pool;
-    let nearest = servers.iter().filter(|server| server.region_id == wanted.region_id);
+    let new = &criteria.new_lobby;
+    let (wanted, placement) = (&new.pool, new.placement());
+    let failure = start_failure(store, new, now).await?;
+    let nearest: Vec<_> = servers.iter().filter(|server| server.pool() == placement).collect();
+    let starting: Vec<_> = nearest.iter().filter_map(|server| starting(server)).collect();
     let obstacles = obstacles(nearest, &wanted.game_mode, now);
-    let lobby_count_max = right.namespace().lobby_count_max;
-    let outlook = Outlook::of(wanted, lobby_count_max, servers, &lobbies, now);
+    let most = right.namespace().lobby_count_max;
+    let outlook = Outlook::of(new, most, servers, &lobbies, failure, now);
     let (takes, rows) = judged(lobbies, &criteria, now);
     let outlook = if takes.is_some() { Outlook::default() } else { outlook };
     let ends = outlook
         .ends
         .iter()
         .map(|(lobby_id, cause)| json!({ "lobby_id": lobby_id, "because": because(*cause) }));
-    let refusal = outlook
-        .refusal
-        .as_ref()
-        .map(|refusal| json!({ "code": refusal.status_and_code().1, "message": refusal.to_string() }));
+    let as_json =
+        |refusal: &Error| json!({ "code": refusal.status_and_code().1, "message": refusal.to_string() });
+    let refusal = outlook.refusal.as_ref().map(as_json);
     let is_awaited = rows.first().is_some_and(|(_, verdict)| *verdict == Verdict::Awaited);
     let json = json!({
         "resolved": Resolved::from(&criteria),
@@ -164,6 +169,8 @@ async fn explain(namespace: NamespaceName, request: &FindLobbyRequest, deploymen
         "ends": ends.collect::<Vec<_>>(),
         "creates": takes.is_none() && refusal.is_none(),
         "refusal": refusal,
+        "requests_server": outlook.requests,
+        "starting": starting,
         "servers": obstacles,
         "candidates": rows.iter().map(|(lobby, verdict)| {
             json!({ "lobby": describe(lobby, &tags, now), "verdict": verdict })
@@ -180,13 +187,43 @@ async fn explain(namespace: NamespaceName, request: &FindLobbyRequest, deploymen
         json,
     );
     if takes.is_none() {
-        let outcome = without_lobby(wanted, lobby_count_max, &outlook);
+        let outcome = without_lobby(wanted, most, &outlook);
         report.text = format!("{}\nno lobby fits: {outcome}", report.text);
     } else if is_awaited {
-        let secs = READY_WAIT_MAX.as_secs();
-        report.text = format!("{}\nthe find waits up to {secs} s for `lobbies/ready`", report.text);
+        report.text += &format!("\nthe find waits up to {} s for `lobbies/ready`", READY_WAIT_MAX.as_secs());
     }
     Ok(report)
+}
+
+/// The game servers of a namespace as they are now: the index may lag.
+async fn servers_now(
+    store: &Store,
+    game: &Game,
+    namespace_id: &NamespaceId,
+    now: Timestamp,
+) -> Result<Vec<Server>, Error> {
+    let listed = lookup::servers_with_silent(store, game, namespace_id, now).await?;
+    let listed: Vec<_> = listed.into_iter().map(|server| server.server).collect();
+    store.servers_as_they_are(&listed).await
+}
+
+/// Why no game server is requested for a new lobby; `None` also where none ever is.
+async fn start_failure(store: &Store, new: &NewLobby, now: Timestamp) -> Result<Option<StartFailure>, Error> {
+    if new.launch.is_none() {
+        return Ok(None);
+    }
+    let (placement, region_id) = (new.placement(), &new.pool.region_id);
+    Ok(store.nursery(&placement).await?.start_failure(region_id, now))
+}
+
+/// A game server that was requested and has not registered; `None` for another one.
+fn starting(server: &Server) -> Option<Value> {
+    let launch = server.launch.as_ref().filter(|_| server.is_requested())?;
+    let (requested_at, deadline) = (time(launch.requested_at), time(launch.deadline));
+    let (server_id, lobbies) = (&server.server.server_id, server.used);
+    Some(
+        json!({ "server_id": server_id, "requested_at": requested_at, "deadline": deadline, "lobbies": lobbies }),
+    )
 }
 
 async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Reported {
@@ -249,6 +286,11 @@ fn without_lobby(wanted: &Pool, lobby_count_max: u32, outlook: &Outlook) -> Stri
     };
     let ends: String = outlook.ends.iter().map(end).collect();
     let then = match &outlook.refusal {
+        None if outlook.requests => {
+            format!(
+                "one of mode {game_mode} would be created in {region_id} on a game server that is requested for it"
+            )
+        }
         None => format!("one of mode {game_mode} would be created in {region_id}"),
         Some(refusal @ Error::TooManyLobbies) => {
             format!("{refusal} ({lobby_count_max}), and none of them may end; see `muster lobby list`")

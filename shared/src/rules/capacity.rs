@@ -9,12 +9,14 @@ use crate::{
     models::{
         errors::Error,
         ids::{GameMode, LobbyId, RegionId},
+        launch::{LaunchStage, StartFailure},
         lobby::{EndCause, Lobby, Stage},
         pool::Pool,
         server::Server,
         shortage::{Shortage, obstacles},
         standing::{SHORT_RESERVATION, may_displace},
     },
+    rules::criteria::NewLobby,
 };
 
 /// Why there is no capacity for another lobby.
@@ -111,27 +113,38 @@ pub struct Outlook {
     pub ends: Vec<(LobbyId, EndCause)>,
     /// Why it is refused; `None` when it creates a lobby.
     pub refusal: Option<Error>,
+    /// Whether it requests a game server for that.
+    pub requests: bool,
 }
 
 impl Outlook {
-    /// What a find at `now` gets that would create a lobby in `wanted`, in a namespace of `servers` and
-    /// `lobbies`.
+    /// What a find at `now` gets that would create a lobby as `wanted`, in a namespace of `servers` and
+    /// `lobbies`, where `failure` says why no game server is requested for it, if that is so.
     #[must_use]
     pub fn of(
-        wanted: &Pool,
+        wanted: &NewLobby,
         lobby_count_max: u32,
         mut servers: Vec<Server>,
         lobbies: &[Lobby],
+        failure: Option<StartFailure>,
         now: Timestamp,
     ) -> Self {
-        let Pool { game_mode, region_id, .. } = wanted;
-        let mut ends: Vec<(LobbyId, EndCause)> = Vec::new();
+        let (Pool { game_mode, region_id, .. }, placement) = (&wanted.pool, wanted.placement());
+        let stands =
+            |server: &&Server| server.launch.is_some() && !server.stage.is_some_and(LaunchStage::is_over);
+        let standing = servers.iter().filter(|server| server.pool() == placement).filter(stands).count();
+        let may_request =
+            wanted.launch.as_ref().is_some_and(|rules| standing < rules.server_count_max as usize);
+        let (mut ends, mut requests): (Vec<(LobbyId, EndCause)>, _) = (Vec::new(), false);
         let refusal = loop {
-            let is_near = |server: &&Server| server.region_id == *region_id;
+            let is_near = |server: &&Server| server.pool() == placement;
             let needed = if lobbies_of(&servers) >= lobby_count_max {
                 NoCapacity::AtCap
             } else if servers.iter().filter(is_near).any(|server| server.fits(game_mode, now)) {
                 break None;
+            } else if may_request {
+                requests = failure.is_none();
+                break failure.map(|failure| Error::ServerStartFailed(Box::new(failure)));
             } else {
                 NoCapacity::NoServer
             };
@@ -173,7 +186,7 @@ impl Outlook {
                 server.used -= 1;
             }
         };
-        Self { ends, refusal }
+        Self { ends, refusal, requests }
     }
 }
 

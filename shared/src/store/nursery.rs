@@ -21,7 +21,8 @@ use crate::{
     base::ambient::Timestamp,
     models::{
         errors::Error,
-        ids::{BurstSecret, LobbyId, ServerId},
+        ids::{BurstSecret, LobbyId, RegionId, ServerId},
+        launch::StartFailure,
         server::PlacementPool,
     },
     store::{
@@ -74,6 +75,14 @@ pub struct Nursery {
 }
 
 impl Nursery {
+    /// Why no server of the pool in `region_id` is requested at `now`, if none is: the last starts failed.
+    #[must_use]
+    pub fn start_failure(&self, region_id: &RegionId, now: Timestamp) -> Option<StartFailure> {
+        let until = self.blocked_until.filter(|until| *until > now)?;
+        let (region_id, reason) = (region_id.clone(), self.failure.clone().unwrap_or_default());
+        Some(StartFailure { region_id, reason, retry_after: until.since(now) })
+    }
+
     /// The draw of a lobby, if it drew.
     fn draw_of(&self, mark: &str) -> Option<Draw> {
         let position = self.drawn.iter().position(|drawn| drawn == mark)?;
