@@ -9,6 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
     pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
@@ -16,10 +17,11 @@ use std::{
 
 use futures_util::{FutureExt as _, future::join_all};
 use harness::{Answer, TestGame, TestStack, new_game};
-use http::Method;
+use http::{Method, Request};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,
+    cloud::provision::NewGame,
     hosting::launching::{Launching, Next, NotStarted, Order, Starter},
     models::{
         game::StarterKind,
@@ -74,8 +76,11 @@ impl Scene {
     }
 
     async fn with_cap(modes: Value, servers: Value, lobby_count_max: u32) -> Self {
+        Self::of(new_game("births", modes, lobby_count_max), servers).await
+    }
+
+    async fn of(mut new: NewGame, servers: Value) -> Self {
         let stack = TestStack::start().await;
-        let mut new = new_game("births", modes, lobby_count_max);
         new.config.servers = Some(serde_json::from_value(servers).unwrap());
         new.regions.values_mut().for_each(|region| region.starter = Some(StarterKind::Process));
         let game = stack.make_game_of(new, 0).await;
@@ -263,6 +268,38 @@ async fn finds_at_one_moment_request_as_many_servers_as_their_lobbies_need() {
     assert_eq!(each.len(), starts.len(), "each once (I16)");
 }
 
+/// Decision 76: a hostile address has two servers started at most, then one, until a player connects.
+#[tokio::test]
+async fn an_address_of_which_nobody_connected_has_few_servers_requested() {
+    let mut new = new_game("births", Scene::arena(1), 200);
+    new.namespaces[0].max_players_per_client = 8;
+    let scene = Scene::of(new, json!({ "build": 7 })).await;
+    let first = scene.find_and_start().await;
+    scene.find_and_start().await;
+    let body = || json!({ "game_modes": ["arena"] });
+    let refused = scene.game.find(&scene.stack, body()).await;
+    assert_eq!(refused.refusal(), (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"));
+    assert!(refused.body["message"].as_str().unwrap().contains("connected yet to 2 of its lobbies"));
+    let create = scene.game.play(&scene.stack, "lobbies/create", json!({ "game_mode": "arena" })).await;
+    assert_eq!(create.refusal(), (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"));
+    assert_eq!(scene.servers().await.len(), 2);
+    // It drew no place, and its seats are free: another address is not refused for it.
+    let elsewhere = Ipv4Addr::new(127, 0, 2, 1);
+    let url = format!("{}/matchmaker/lobbies/find", scene.stack.demo().base_url);
+    let request = Request::post(url).header("authorization", format!("Bearer {}", scene.game.public));
+    let find = scene.stack.send_from(elsewhere, request.body(body().to_string().into()).unwrap());
+    let starts = async {
+        scene.look(&scene.requested().await).await;
+        scene.register(&scene.order()).await.expect_ok();
+    };
+    seated(find, starts).await;
+    assert_eq!(scene.servers().await.len(), 3);
+    // A player of the first address connects: the next ones have servers as they need them.
+    scene.game.connect(&scene.stack, &first).await.expect_ok();
+    scene.find_and_start().await;
+    assert_eq!(scene.servers().await.len(), 4);
+}
+
 #[tokio::test]
 async fn a_slow_start_is_left_to_the_repetition() {
     let servers = json!({ "build": 7, "start_seconds": 60 });
@@ -384,6 +421,46 @@ async fn a_server_without_lobbies_ends_after_its_idle_time_and_counts_no_more() 
     assert_eq!(scene.beat(&order).await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
     scene.find_and_start().await;
     assert_ne!(scene.order().start_id, order.start_id);
+}
+
+/// I14: lists read each placement pool that the namespace knows of, and a deployment a day makes many.
+#[tokio::test]
+async fn a_build_is_forgotten_with_its_last_server() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "idle_seconds": 0 })).await;
+    let known = async || {
+        let namespace_id = scene.game.namespace_id();
+        scene.stack.store().placements_with_builds(namespace_id).await.unwrap().len()
+    };
+    let stops = async || {
+        let (server, order) = (scene.server().await, scene.order());
+        scene.serve(&order, "deregister", json!({ "end_lobbies": true })).await.expect_ok();
+        assert_eq!(scene.look(&server).await, Next::Nothing);
+        scene.stack.clock.advance(Duration::from_secs(3));
+    };
+    scene.find_and_start().await;
+    assert_eq!(known().await, 1);
+    stops().await;
+    assert_eq!(known().await, 0);
+
+    // A server by hand keeps it, also before it is in the index.
+    scene.find_and_start().await;
+    let body = json!({ "server_id": "by-hand", "region_id": "fra", "build": 7, "lease_seconds": 0,
+                       "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
+    scene.game.serve(&scene.stack, "register", body).await.expect_ok();
+    let key = |id: &str| ServerKey {
+        namespace_id: scene.game.namespace_id().clone(),
+        server_id: id.parse().unwrap(),
+    };
+    let by_hand = scene.server_as_it_is(&key("by-hand")).await.pool();
+    let started = scene.servers().await.into_iter().find(|server| server.launch.is_some()).unwrap();
+    scene.serve(&scene.order(), "deregister", json!({ "end_lobbies": true })).await.expect_ok();
+    assert_eq!(scene.look(&started).await, Next::Nothing);
+    assert_eq!(known().await, 1);
+    scene.stack.store().forget_placement(&by_hand, scene.stack.clock.now()).await.unwrap();
+    assert_eq!(known().await, 1, "it registered a moment ago");
+    scene.stack.clock.advance(Duration::from_secs(3_601));
+    scene.stack.store().forget_placement(&by_hand, scene.stack.clock.now()).await.unwrap();
+    assert_eq!(known().await, 0);
 }
 
 #[tokio::test]

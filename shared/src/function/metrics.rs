@@ -72,7 +72,9 @@ impl Metric {
         Some(match error {
             Error::NoServerAvailable(_) => Self::NoServerAvailable,
             Error::TooManyLobbies => Self::TooManyLobbies,
-            Error::TooManyPlayersFromSource { .. } => Self::TooManyPlayersFromSource,
+            Error::TooManyPlayersFromSource { .. } | Error::TooManyStartsFromSource { .. } => {
+                Self::TooManyPlayersFromSource
+            }
             Error::Contention => Self::SeatContention,
             Error::CaptchaFailed => Self::CaptchaRejected,
             Error::CaptchaUnavailable(_) => Self::CaptchaUnavailable,

@@ -141,9 +141,8 @@ impl GameServers {
                 if server.lease_ms.is_none() && server.used > 0 {
                     self.free_lobbies_of_leases(&server, now).await?;
                 }
-                let is_first = seen.as_ref().is_none_or(|seen| seen.build_id != server.build_id);
-                if is_first && server.build_id.is_some() {
-                    self.store.note_placement(&server.pool()).await?;
+                if server.build_id.is_some() && server.launch.is_none() {
+                    self.store.note_placement(&server.pool(), now).await?;
                 }
                 if let Some(seen) = seen.filter(Server::is_requested) {
                     self.begin_launched(&seen, &server, now).await?;

@@ -248,7 +248,7 @@ impl<S: Starter + Sync> Launching<S> {
             }
         }
         if server.placement_pool.is_none() {
-            return Ok(Next::Nothing);
+            return self.forget_placement_of(server).await;
         }
         for lobby in lobbies_on(&self.store, &server.server).await? {
             match self.store.end_lobby(&lobby, EndCause::Requested, &self.ambient).await {
@@ -260,6 +260,15 @@ impl<S: Starter + Sync> Launching<S> {
         if !self.store.let_launched_server_go(&server, self.ambient.now()).await? {
             // The index does not show its last lobbies yet, or another write changed it meanwhile.
             return Ok(Next::Look { after: PAUSES.nth(0), tries: 0 });
+        }
+        self.forget_placement_of(&server).await
+    }
+
+    /// Forgets the placement pool of a server that is gone, if it was the last one there.
+    async fn forget_placement_of(&self, gone: &Server) -> Result<Next, Error> {
+        let (servers, _next) = self.store.servers(&gone.pool(), None).await?;
+        if servers.iter().all(|server| server.server == gone.server) {
+            self.store.forget_placement(&gone.pool(), self.ambient.now()).await?;
         }
         Ok(Next::Nothing)
     }

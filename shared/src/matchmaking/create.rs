@@ -126,6 +126,7 @@ impl Matchmaker {
             placing.without_server_at = None;
             let may_request = chosen.is_none() && !is_at_server_max && allotment != Allotment::None;
             if let Some(rules) = new.launch.as_ref().filter(|_| may_request) {
+                seeker.before_request(lobby_id, now).await?;
                 nest = self.draw_nest(search, rules, (lobby_id, &drawn), looked_at).await?;
                 chosen = nest.as_ref().map(|nest| nest.server.clone());
             }

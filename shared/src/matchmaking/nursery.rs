@@ -13,7 +13,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{BurstSecret, LobbyId, ServerId, ServerKey},
-        launch::{Launch, LaunchRules, LaunchWait, START_EXPECTED, StartFailure},
+        launch::{Launch, LaunchRules, LaunchWait, START_EXPECTED},
         server::Server,
     },
     store::nursery::{Draw, Drawing, NurseryServer},
@@ -90,13 +90,12 @@ impl Matchmaker {
         let (first, secret, position, start_ms) = match drawn {
             Draw::Drawn { first, secret, position, start_ms } => (first, secret, position, start_ms),
             Draw::Lost => return Ok(None),
+            // It may be over by the time that was read with it.
             Draw::Blocked(nursery) => {
-                let until = nursery.blocked_until.unwrap_or(now);
-                return Err(Error::ServerStartFailed(Box::new(StartFailure {
-                    region_id: pool.region_id,
-                    reason: nursery.failure.unwrap_or_default(),
-                    retry_after: until.since(now),
-                })));
+                return match nursery.start_failure(&pool.region_id, now) {
+                    Some(failure) => Err(Error::ServerStartFailed(Box::new(failure))),
+                    None => Ok(None),
+                };
             }
         };
         let nth = position.checked_div(capacity).unwrap_or(0);
@@ -107,15 +106,16 @@ impl Matchmaker {
         let at = NurseryServer { first, nth };
         let (start_id, request) = server_id.start_of(&secret);
         let namespace_id = new.pool.namespace_id.clone();
+        let expected = start_ms.map_or(START_EXPECTED, Duration::from_millis).min(rules.start);
+        let (expected_at, deadline) = (requested_at + expected, requested_at + rules.start);
         let launch = Launch {
             version_id: new.pool.version_id.clone(),
             requested_at,
-            deadline: requested_at + rules.start,
+            expected_at: Some(expected_at),
+            deadline,
             idle_secs: rules.idle_secs,
         };
-        let expected = start_ms.map_or(START_EXPECTED, Duration::from_millis).min(rules.start);
-        let wait =
-            LaunchWait { requested_at, expected_at: requested_at + expected, deadline: launch.deadline };
+        let wait = LaunchWait { requested_at, expected_at, deadline };
         let key = ServerKey { namespace_id, server_id };
         let game_id = search.settings.game.game_id.clone();
         let server = Server::requested((key, start_id, request), (game_id, pool), launch, capacity);
@@ -127,7 +127,7 @@ impl Matchmaker {
 /// find chose from the index.
 pub(super) fn wait_for(server: &Server, now: Timestamp) -> Option<LaunchWait> {
     let launch = server.launch.as_ref().filter(|_| server.is_requested())?;
-    let Launch { requested_at, deadline, .. } = *launch;
-    let expected_at = (requested_at + START_EXPECTED).max(now).min(deadline);
+    let Launch { requested_at, expected_at, deadline, .. } = *launch;
+    let expected_at = expected_at.unwrap_or(requested_at + START_EXPECTED).max(now).min(deadline);
     Some(LaunchWait { requested_at, expected_at, deadline })
 }

@@ -193,6 +193,16 @@ pub enum Error {
         /// The limit; `None` when the refusal is one of an earlier request.
         limit: Option<u32>,
     },
+    /// 400: no player of the client's IP address has connected to a lobby yet, and it has seats in as many as
+    /// it may until then whose game servers were started for it.
+    #[error(
+        "no player of this IP address has connected yet to {limit} of its lobbies; connect before game \
+         servers are started for more of them"
+    )]
+    TooManyStartsFromSource {
+        /// The limit.
+        limit: u32,
+    },
     /// 400: a lobby that does not exist, is of another namespace, or whose game server is not alive.
     #[error("there is no such lobby")]
     LobbyNotFound,
@@ -406,7 +416,9 @@ impl Error {
             Self::FindDisabled(_) => (BAD_REQUEST, "MATCHMAKER_FIND_DISABLED"),
             Self::NoAvailableLobbies => (BAD_REQUEST, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
             Self::TooManyLobbies => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_LOBBIES"),
-            Self::TooManyPlayersFromSource { .. } => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"),
+            Self::TooManyPlayersFromSource { .. } | Self::TooManyStartsFromSource { .. } => {
+                (BAD_REQUEST, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE")
+            }
             Self::LobbyNotFound => (BAD_REQUEST, "MATCHMAKER_LOBBY_NOT_FOUND"),
             Self::LobbyStopped => (BAD_REQUEST, "MATCHMAKER_LOBBY_STOPPED"),
             Self::LobbyFull => (BAD_REQUEST, "MATCHMAKER_LOBBY_FULL"),

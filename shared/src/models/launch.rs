@@ -126,6 +126,9 @@ pub struct Launch {
     pub version_id: VersionId,
     /// When it was requested.
     pub requested_at: Timestamp,
+    /// When it will probably register, by earlier starts.
+    #[serde(default)]
+    pub expected_at: Option<Timestamp>,
     /// Until when it has to register.
     pub deadline: Timestamp,
     /// How long it stays without lobbies, in seconds.

@@ -285,6 +285,35 @@ impl Seeker {
         if self.run.is_none() && self.holds_max.is_none() {
             return Ok(aim.taken_at);
         }
+        let noted = self.take_note(aim, now).await?;
+        // Reading the client's lobbies may have taken so long that another run has replaced this one.
+        let now = self.ambient.now();
+        let noted = if now.since(noted.at) < AIM_AGE_MAX { noted } else { self.note(noted.aim, now).await? };
+        self.progress().is_uncertain = true;
+        Ok(noted.aim.taken_at)
+    }
+
+    /// Checks that the client may have a game server requested for the lobby `lobby_id`, in which it is about
+    /// to take the seat: one of whom nobody has connected yet has few such lobbies at a time (decision 76).
+    /// The calls of [`Seeker::attempt`] that come before its write, which then does not make them again.
+    ///
+    /// # Errors
+    /// [`Error::TooManyStartsFromSource`]; as [`Seeker::attempt`].
+    pub async fn before_request(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<(), Error> {
+        let Some((_, holds_max)) = self.capped() else { return Ok(()) };
+        self.take_note(Aim { lobby_id: lobby_id.clone(), taken_at: now }, now).await?;
+        let progress = self.progress();
+        // A retry whose earlier run noted the hold was checked then.
+        let Some(ClientHolds { holds, standing, .. }) = &progress.client else { return Ok(()) };
+        let (lobbies, limit) = (lobbies_of(holds).len(), standing.seats_max(holds_max));
+        if standing.is_proven || lobbies <= usize::try_from(limit).unwrap_or(usize::MAX) {
+            return Ok(());
+        }
+        Err(Error::TooManyStartsFromSource { limit })
+    }
+
+    /// Notes `aim` and the client's hold unless they are noted, as the last note of this run says it.
+    async fn take_note(&self, aim: Aim, now: Timestamp) -> Result<DatedAim, Error> {
         let (is_elsewhere, known) = {
             let progress = self.progress();
             let noted = progress.noted.as_ref();
@@ -299,11 +328,7 @@ impl Seeker {
             _ => self.note(aim, now).await?,
         };
         self.hold_in(&noted.aim.lobby_id, now).await?;
-        // Reading the client's lobbies may have taken so long that another run has replaced this one.
-        let now = self.ambient.now();
-        let noted = if now.since(noted.at) < AIM_AGE_MAX { noted } else { self.note(noted.aim, now).await? };
-        self.progress().is_uncertain = true;
-        Ok(noted.aim.taken_at)
+        Ok(noted)
     }
 
     /// Records the lobby that this run is about to try and renews its lease, so that a retry waits or resumes

@@ -10,11 +10,12 @@
 //! A server's item has the limit that its allotment was checked against. After the limit has changed, its
 //! next creation compares the sum with the new one, so a lowered limit holds for every find that knows it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Deserialize;
 
 use crate::{
+    base::ambient::Timestamp,
     models::{
         errors::Error,
         ids::NamespaceId,
@@ -38,6 +39,9 @@ const FIRST_BLOCK: u32 = 64;
 /// A server gets its first block when it registers, while this fraction of the cap is left for others. So the
 /// first creations of a burst, which are simultaneous, do not conflict at the ledger.
 const LEFT_AT_REGISTRATION: u32 = 2;
+
+/// A server that registered so long ago is in the index.
+const LISTED_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The result of moving an allotment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,9 +90,16 @@ pub(super) struct Allotment {
 }
 
 /// The item that has the sum; also, for each placement pool with a build, an attribute named region and build
-/// with the number of servers that were requested there and are not over.
+/// with the number of servers that were requested there and are not over, and another one with the time at
+/// which a server registered there by hand, if one did.
 fn allotment_key(namespace_id: &NamespaceId) -> String {
     format!("allotted/{namespace_id}")
+}
+
+/// Names the attributes of a placement pool with a build.
+fn place_in(write: Write, pool: &PlacementPool) -> Write {
+    let place = pool.place();
+    write.name("#noted_at", place.replace('/', "~")).name("#servers", place)
 }
 
 impl Store {
@@ -123,12 +134,26 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn note_placement(&self, pool: &PlacementPool) -> Result<(), Error> {
+    pub async fn note_placement(&self, pool: &PlacementPool, now: Timestamp) -> Result<(), Error> {
         let write = self
             .on_ledger(allotment_key(&pool.namespace_id))
-            .change("SET #servers = if_not_exists(#servers, :zero)")
-            .name("#servers", pool.place());
-        self.update::<BTreeMap<String, serde_json::Value>>(write).await.map(|_noted| ())
+            .change("SET #servers = if_not_exists(#servers, :zero), #noted_at = :now")
+            .with(":now", number(now));
+        self.update::<BTreeMap<String, serde_json::Value>>(place_in(write, pool)).await.map(|_noted| ())
+    }
+
+    /// Forgets the placement pool of a build in which the index shows no server any more, so that lists look
+    /// there no longer (I14). One that registered a moment ago may not be there yet. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn forget_placement(&self, pool: &PlacementPool, now: Timestamp) -> Result<(), Error> {
+        let write = self
+            .on_ledger(allotment_key(&pool.namespace_id))
+            .change("REMOVE #servers, #noted_at")
+            .when("#servers = :zero AND (attribute_not_exists(#noted_at) OR #noted_at <= :listed)")
+            .with(":listed", number(now.before(LISTED_AFTER)));
+        self.update::<BTreeMap<String, serde_json::Value>>(place_in(write, pool)).await.map(|_forgotten| ())
     }
 
     /// Allots `server`, which has just registered, its first block of a cap of `lobby_count_max` while much

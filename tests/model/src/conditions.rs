@@ -105,6 +105,7 @@ writes! {
     CountServer: Ledger "#servers, :zero) + :one" "count a requested server",
     UncountServer: Ledger "#servers = #servers - :one" "count a server no more",
     NotePlacement: Ledger "SET #servers = if_not_exists" "note a placement",
+    ForgetPlacement: Ledger "REMOVE #servers, #noted_at" "forget a placement",
     BeginNursery: Ledger "#drawn = :drawn" "begin a nursery",
     DrawInNursery: Ledger "list_append(#drawn" "draw in a nursery",
     NoteStart: Ledger "SET #start_ms = :mean" "note how long a start took",
@@ -148,6 +149,7 @@ impl Write {
                 | Self::CountServer
                 | Self::UncountServer
                 | Self::NotePlacement
+                | Self::ForgetPlacement
                 | Self::BeginNursery
                 | Self::DrawInNursery
                 | Self::NoteStart
@@ -514,6 +516,10 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::UncountServer, &[&["#allotted >= :block", "#servers >= :one"]]),
+        (
+            Write::ForgetPlacement,
+            &[&["#servers = :zero", "(attribute_not_exists(#noted_at) OR #noted_at <= :listed)"]],
+        ),
         (
             Write::BeginNursery,
             &[&[

@@ -377,6 +377,7 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
             | Write::CountServer
             | Write::UncountServer
             | Write::NotePlacement
+            | Write::ForgetPlacement
             | Write::BeginNursery
             | Write::DrawInNursery
             | Write::NoteStart
