@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import administration
 import deployment
+import on_demand
 import permissions
 import restoring
 import serving
@@ -30,7 +31,8 @@ UNJUDGED = """\
 What the emulator cannot judge: that a canary takes a tenth of the requests and rolls back, that items expire, restores to an earlier
 point in time, throttles of routes, functions and tables, alarms over expressions, traces, the time of a cold start, indexes that lag,
 `sam delete`, the rights with which CloudFormation itself acts, that an API's own host refuses once it has another, whether DNS and the
-certificate fit that host, what is spent of a budget, mail."""
+certificate fit that host, what is spent of a budget, mail; of game servers on demand the rights with which Lambda reads their stream and
+queue, that a webhook's host has a public address, and tasks of ECS."""
 
 
 def prove(name, step):
@@ -74,7 +76,7 @@ def of_functions(account, binaries):
         and the logs."""
         return deployment.delete(stack)
 
-    topics = (serving, administration, watching, permissions, upgrading, restoring)
+    topics = (serving, administration, on_demand, watching, permissions, upgrading, restoring)
     return [
         ("functions", deploys),
         *(step for topic in topics for step in topic.steps(scene)),

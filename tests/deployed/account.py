@@ -106,6 +106,8 @@ class Account:
             "TMPDIR": str(self.folder / "tmp"),
             "GATEWAY_PORT": str(self.port),
             "BIND_HOST": "127.0.0.1",
+            # In the addresses of queues.
+            "MINISTACK_HOST": "127.0.0.1",
             "MINISTACK_REGION": REGION,
             "USE_SSL": "true",
             "MINISTACK_SSL_CERT": str(self.certificate),

@@ -7,6 +7,7 @@ it, no item is read or written).
 """
 
 import asyncio
+import contextvars
 import http.client
 import json
 import os
@@ -21,6 +22,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 from ministack.core import iam_evaluator
+from ministack.core.concurrency import esm_wake
 from ministack.services import apigateway, budgets, dynamodb, iam, lambda_svc
 from ministack.services.cloudformation.provisioners import _REPLACING_PROPERTIES as REPLACING
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS as RESOURCES
@@ -33,14 +35,18 @@ REGION = os.environ["MINISTACK_REGION"]
 
 class Items:
     """Has DynamoDB Local keep the items, once MiniStack has judged a call by the caller's policies: a second
-    implementation by DynamoDB's own makers. What is asked of tables themselves stays with MiniStack."""
+    implementation by DynamoDB's own makers. What is asked of tables themselves stays with MiniStack, and so
+    do the readers of a table's stream: they get the records that DynamoDB Local writes."""
 
     ACTIONS = {
         *("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"),
         *("BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems"),
     }
+    OF_TABLES, OF_STREAMS = "DynamoDB_20120810", "DynamoDBStreams_20120810"
     # Seconds after which a connection is not used again: it closes them after half a minute.
     IDLE = 10
+    # Seconds from one look at a stream to the next.
+    PAUSE = 0.2
     # It has a database for each access key and region.
     SIGNED = f"AWS4-HMAC-SHA256 Credential=muster/20260101/{REGION}/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
 
@@ -91,8 +97,41 @@ class Items:
             ]
             asked = {key: table[key] for key in ("TableName", "KeySchema", "AttributeDefinitions")}
             asked["BillingMode"] = "PAY_PER_REQUEST"
-            self.ask("CreateTable", {**asked, "GlobalSecondaryIndexes": indexes} if indexes else asked)
+            if table.get("StreamSpecification"):
+                asked["StreamSpecification"] = table["StreamSpecification"]
+            made = self.ask("CreateTable", {**asked, "GlobalSecondaryIndexes": indexes} if indexes else asked)
             self.made[name] = table["TableId"]
+            if stream := made["TableDescription"].get("LatestStreamArn"):
+                # MiniStack knows by the context whose account it is.
+                follow = contextvars.copy_context().run
+                threading.Thread(target=follow, args=(self.follow, stream, table), daemon=True).start()
+
+    def follow(self, stream, table):
+        """Hands the records of a table's stream to MiniStack for as long as the table is there."""
+        ask = lambda action, **asked: self.ask(action, asked, self.OF_STREAMS)
+        name, streamed = table["TableName"], {"StreamArn": stream}
+        # A shard is open for hours.
+        (shard,) = ask("DescribeStream", **streamed)["StreamDescription"]["Shards"]
+        start = {**streamed, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+        place = None
+        while self.made[name] == dynamodb._tables.get(name, {}).get("TableId") == table["TableId"]:
+            place = place or ask("GetShardIterator", **start)["ShardIterator"]
+            try:
+                read = ask("GetRecords", ShardIterator=place)
+            except RuntimeError as refused:
+                # The place before a first record is lost when an item of another table is written.
+                if "TrimmedDataAccessException" not in str(refused) or name in dynamodb._stream_records:
+                    raise
+                place = None
+                continue
+            place = read["NextShardIterator"]
+            if read["Records"]:
+                here = {"eventSourceARN": table["LatestStreamArn"]}
+                records = [{**record, **here} for record in read["Records"]]
+                dynamodb._stream_records.setdefault(name, []).extend(records)
+                esm_wake.set()
+            else:
+                time.sleep(self.PAUSE)
 
     def copy(self, source, target, tables):
         """What a restore brings back: the items of now, as nothing here keeps those of earlier."""
@@ -101,16 +140,16 @@ class Items:
         for item in self.ask("Scan", {"TableName": source})["Items"]:
             self.ask("PutItem", {"TableName": target, "Item": item})
 
-    def ask(self, action, asked):
-        status, _, answer = self.send(action, json.dumps(asked).encode())
+    def ask(self, action, asked, service=OF_TABLES):
+        status, _, answer = self.send(action, json.dumps(asked).encode(), service)
         if status != 200:
             raise RuntimeError(f"DynamoDB Local refused {action}: {answer}")
         return json.loads(answer)
 
-    def send(self, action, body):
+    def send(self, action, body, service=OF_TABLES):
         headers = {
             "authorization": self.SIGNED,
-            "x-amz-target": f"DynamoDB_20120810.{action}",
+            "x-amz-target": f"{service}.{action}",
             "content-type": "application/x-amz-json-1.0",
         }
         connection, used = getattr(self.connections, "kept", (None, 0))
@@ -299,12 +338,16 @@ def routes_of_the_document():
 
 
 def address_of_dynamodb():
-    """The region's DynamoDB is here. Functions sign with their roles' credentials over TLS alone."""
+    """The region's DynamoDB is here. Functions sign with their roles' credentials over TLS alone. The one
+    that has game servers started may call receivers of webhooks here: no template sets `MUSTER_REACH`."""
     environment = lambda_svc._provided_worker_env
 
     def with_address(*arguments):
         here = {"AWS_ENDPOINT_URL_DYNAMODB": f"https://127.0.0.1:{PORT}", "AWS_CA_BUNDLE": CERTIFICATE}
-        return {**environment(*arguments), **here}
+        made = environment(*arguments)
+        if "MUSTER_STARTS_QUEUE_URL" in made:
+            here |= {"MUSTER_REACH": "anywhere", "SSL_CERT_FILE": CERTIFICATE}
+        return {**made, **here}
 
     lambda_svc._provided_worker_env = with_address
 

@@ -7,7 +7,7 @@ import subprocess
 from types import SimpleNamespace
 
 from account import PATIENCE, WORKSPACE
-from operations import REQUESTS, World
+from operations import CONFIG, REGISTRATION, REQUESTS, World
 from stack import ROUTED
 
 SMOKE = WORKSPACE / ".github" / "workflows" / "deploy-stage.yml"
@@ -27,18 +27,20 @@ def steps(scene):
         account.run("bash", "-eo", "pipefail", "-c", script, env={**account.environment, "STACK": stack.name})
 
     def begins():
-        """README's commands for a game of one's own lead to a lobby here, too, as it says after `sam deploy`."""
-        commands = readme(stack.name)
-        environment = {
-            **scene.muster.environment,
-            "PATH": f"{scene.binaries}:{account.environment['PATH']}",
-            "API_URL": stack.outputs["ApiUrl"],
-        }
-        work = account.folder / "readme"
+        """README's check passes, and the quickstart's commands for a deployment make its game and two tokens
+        here, with which a game server registers and a find gets a lobby."""
+        rules, commands = quickstart(stack.name)
+        path = f"{scene.binaries}:{account.environment['PATH']}"
+        work = account.folder / "quickstart"
         work.mkdir()
-        script = "\n".join(commands)
+        (work / "dice.json").write_text(rules)
+        script = "\n".join([*commands, "echo $SERVER_TOKEN $PUBLIC_TOKEN"])
+        environment = {**scene.muster.environment, "PATH": path}
         said = account.run("bash", "-euo", "pipefail", "-c", script, env=environment, cwd=work).stdout
-        assert re.search(r'"lobby":\{"lobby_id":"[0-9a-f-]{36}"', said.splitlines()[-1]), said
+        server, public = said.split()[-2:]
+        stack.api.ask("POST", "/matchmaker/servers/register", {**REGISTRATION, "region_id": "local"}, server)
+        found = stack.api.ask("POST", "/matchmaker/lobbies/find", {"game_modes": ["dice"]}, public)
+        assert found["lobby"]["lobby_id"], found
         return f"{len(commands)} commands."
 
     def answers():
@@ -64,30 +66,37 @@ def steps(scene):
         conformance = WORKSPACE / ".ci" / "conformance"
         schemathesis = WORKSPACE / "target" / "ci-conformance-venv" / "bin" / "schemathesis"
         program = WORKSPACE / "tests" / "deployed" / "front.py"
-        environment = {**account.environment, **surroundings(scene)}
+        # The check registers a game server of this build, as for the local stack's demo.
+        world = World(scene.game, {**CONFIG, "servers": {"build": "example-server"}})
+        environment = {**account.environment, **surroundings(scene, world)}
         said = account.run(conformance, schemathesis, program, "1", env=environment).stdout
         asked = sum(int(number) for number in re.findall(r"(\d+) generated", said))
         assert asked > 1000, said
         return f"{asked} requests."
 
-    return [("smoke", smokes), ("readme", begins), ("operations", answers), ("session", plays), ("conformance", conforms)]
+    return [
+        ("smoke", smokes),
+        ("quickstart", begins),
+        ("operations", answers),
+        ("session", plays),
+        ("conformance", conforms),
+    ]
 
 
-def readme(stack):
-    """The commands for a game of one's own, with the stack in place of the local one."""
-    text = (WORKSPACE / "README.md").read_text()
-    blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    (block,) = (block for block in blocks if block.startswith("$ echo "))
-    block = block.replace("./muster ", "muster ").replace("--local", f"--stack {stack}")
-    commands = [command.strip() for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
-    own = [command for command in commands if not command.startswith("export API_URL=")]
-    assert len(own) == len(commands) - 1, commands
-    return [f"muster doctor --stack {stack}", *own]
+def quickstart(stack):
+    """The rules of the quickstart's game, and the commands that check a stack and make the game there."""
+    text = (WORKSPACE / "infra" / "docs" / "quickstart.md").read_text()
+    (rules,) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (create,) = re.findall(r"`(muster game create [^`]+)`", text)
+    tokens = re.findall(r"^\$ (export \w+_TOKEN=.*)$", text, re.MULTILINE)
+    assert len(tokens) == 2, tokens
+    (check,) = re.findall(r"`(muster doctor --stack) \S+`", (WORKSPACE / "README.md").read_text())
+    commands = [f"{check} {stack}", create.replace("NAME", stack)]
+    return rules, [*commands, *(token.replace("--local", f"--stack {stack}") for token in tokens)]
 
 
-def surroundings(scene):
-    """The environment of a front, with a game as the local stack's demo."""
-    world = World(scene.game)
+def surroundings(scene, world):
+    """The environment of a front, with a world's game as the local stack's demo."""
     world.cloud("POST", "/mm-config", {"lobby_count_max": 1000, "max_players": 1001})
     world.register(server_id="demo-fra", capacity=1000)
     host = {"hostname": "127.0.0.1", "ports": {"default": {"port": 7777, "protocol": "http"}}}
@@ -114,7 +123,7 @@ class Front:
     """A plain address of the API, for the block that it is used in."""
 
     def __init__(self, scene):
-        self.environment = {**scene.account.environment, **surroundings(scene)}
+        self.environment = {**scene.account.environment, **surroundings(scene, World(scene.game))}
 
     def __enter__(self):
         program = WORKSPACE / "tests" / "deployed" / "front.py"
