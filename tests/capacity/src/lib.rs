@@ -48,6 +48,7 @@ mod ideal;
 pub mod limits;
 pub mod on_demand;
 pub mod outcome;
+pub mod raid;
 pub mod scenario;
 mod setting;
 pub mod storm;

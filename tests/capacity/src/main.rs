@@ -2,9 +2,10 @@
 //!
 //! `-- --rate R --capacity C --shards N --shape spike|quiet --seconds N --stay S --seed S` runs one scenario,
 //! `-- --quick` what CI has time for, `-- --worlds` games of every kind, `-- --storm` honest players under a
-//! hostile crowd; without any, all others, most a
-//! minute each. What is simulated and what is not: the library beside it. Prints one row for each scenario, a
-//! table minute by minute of each long one, and the bars that are missed, which make it fail.
+//! hostile crowd, `-- --on-demand` players where no game server runs, `-- --raid` scripts there; without
+//! any, all others, most a minute each. What is simulated and what is not: the library beside it. Prints one
+//! row for each scenario, a table minute by minute of each long one, and the bars that are missed, which make
+//! it fail.
 
 #![expect(
     clippy::expect_used,
@@ -28,6 +29,7 @@ use std::{
 use capacity::{
     on_demand::{BIRTH_HEAD, moments, run_moment},
     outcome::{HEAD, Outcome},
+    raid::{RAID_HEAD, Raid, run_raid},
     run,
     scenario::{Asks, STAY_SECS, Scenario, Shape},
     storm::{STORM_HEAD, Storm, run_storm, storms},
@@ -267,6 +269,13 @@ fn main() -> ExitCode {
         for (storm, outcome) in storms.iter().zip(&outcomes) {
             println!("{}", outcome.row(storm));
         }
+        return ExitCode::SUCCESS;
+    }
+    if env::args().nth(1).as_deref() == Some("--raid") {
+        let raids = [0, 1, 16, 200].map(|addresses| Raid { addresses, seed: 1 });
+        let outcomes = run_all(&raids, run_raid);
+        println!("{RAID_HEAD}");
+        raids.iter().zip(&outcomes).for_each(|(raid, outcome)| println!("{}", outcome.row(*raid)));
         return ExitCode::SUCCESS;
     }
     if env::args().nth(1).as_deref() == Some("--on-demand") {

@@ -20,13 +20,15 @@ use muster_local::{
 use serde_json::{Value as Json, json};
 use shared::{
     auth::keys::TokenKeys,
-    base::ambient::Ambient,
+    base::{ambient::Ambient, usage::Usage},
     hosting::launching::{Launching, Next, NotStarted, Order, Starter},
     models::{
+        errors::Error,
         ids::ServerKey,
         token::{Claims, Credential, CredentialKind},
     },
     store::client::Store,
+    wire::FindLobbyResponse,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -76,6 +78,25 @@ pub struct Moment {
     pub is_keyed: bool,
     /// What everything random comes from.
     pub seed: u64,
+}
+
+impl Moment {
+    /// A thousand players of a game with lobbies of ten, four to a server.
+    #[must_use]
+    pub const fn of(seed: u64) -> Self {
+        Self {
+            finds: 1_000,
+            seats: 10,
+            capacity: 4,
+            start: Duration::from_secs(3),
+            dying: 0,
+            refused: 0,
+            kinds: (1, 1),
+            has_sizes: false,
+            is_keyed: false,
+            seed,
+        }
+    }
 }
 
 impl fmt::Display for Moment {
@@ -161,6 +182,21 @@ impl Birth {
         )
     }
 
+    /// Processes that were ordered.
+    pub(super) fn ordered(&self) -> usize {
+        self.ordered.len()
+    }
+
+    /// Processes that run.
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Players who were seated at once, later, and not.
+    pub(super) fn seated(&self) -> String {
+        format!("{}, {}, {}", self.at_once, self.repeated, self.unseated)
+    }
+
     fn needed(&self, moment: &Moment) -> usize {
         self.lobbies.len().div_ceil(moment.capacity as usize)
     }
@@ -183,14 +219,16 @@ impl Birth {
     }
 }
 
-struct Scene {
+pub(super) struct Scene {
     moment: Moment,
     machine: Machine,
     token: String,
     find: Function<FindLobby>,
     random: Mutex<fastrand::Rng>,
     host: LobbyHost,
-    outcome: Mutex<Birth>,
+    pub(super) outcome: Mutex<Birth>,
+    /// Refusals of others than the players.
+    pub(super) refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// The way to processes, which are tasks.
@@ -252,7 +290,7 @@ pub fn run_moment(moment: Moment) -> Birth {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
-        let scene = Arc::new(Scene::new(moment).await);
+        let scene = Arc::new(Scene::new(moment, u32::MAX, 10_000).await);
         let began = Instant::now();
         let deliveries = tokio::spawn(deliver(Arc::clone(&scene)));
         join_all((0..moment.finds).map(|nth| Arc::clone(&scene).play(nth))).await;
@@ -268,7 +306,7 @@ pub fn run_moment(moment: Moment) -> Birth {
 }
 
 /// Has each server looked after that is requested, or whose stage changes: some time later, and twice.
-async fn deliver(scene: Arc<Scene>) {
+pub(super) async fn deliver(scene: Arc<Scene>) {
     let store = Store::new(client(&scene.machine.database, Asker::Operator, 1), table_names());
     let Machine { keys, ambient, .. } = &scene.machine;
     let starter = Processes(Arc::clone(&scene));
@@ -311,7 +349,7 @@ async fn deliver(scene: Arc<Scene>) {
 }
 
 impl Scene {
-    async fn new(moment: Moment) -> Self {
+    pub(super) async fn new(moment: Moment, per_client: u32, server_count_max: u32) -> Self {
         let template = Template::parse(TEMPLATE).expect("the template");
         let mut random = fastrand::Rng::with_seed(moment.seed);
         let database = Database::new(&template.tables, random.u64(..));
@@ -321,9 +359,9 @@ impl Scene {
         let store = Store::new(client(&database, Asker::Operator, 0), table_names());
         let asks = if moment.kinds.0 > 1 { Asks::Modes(moment.kinds.0) } else { Asks::Plain };
         let scenario = Scenario { capacity: moment.seats, asks, ..Scenario::QUICK };
-        let servers = json!({ "build": "game:1", "capacity": moment.capacity, "server_count_max": 10_000,
+        let servers = json!({ "build": "game:1", "capacity": moment.capacity, "server_count_max": server_count_max,
             "start_seconds": 60, "idle_seconds": IDLE_SECS });
-        let limits = (LOBBY_COUNT_MAX, u32::MAX);
+        let limits = (LOBBY_COUNT_MAX, per_client);
         let game = make_game(&store, &ambient, &scenario, (&json!({}), Some(&servers)), limits).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let credential = Credential::fresh(game_id, namespace_id, &ambient);
@@ -331,8 +369,8 @@ impl Scene {
         let store = Store::new(client(&database, Asker::LobbyServer, 0), table_names());
         let host = LobbyHost::new(store, &keys, &ambient, game.game.game_id.clone());
         let machine = Machine::new(database, keys, ambient);
-        let (find, outcome) = (Function::default(), Mutex::default());
-        Self { moment, machine, token, find, random: Mutex::new(random), host, outcome }
+        let (find, outcome, refused) = (Function::default(), Mutex::default(), Mutex::default());
+        Self { moment, machine, token, find, random: Mutex::new(random), host, outcome, refused }
     }
 
     fn body(&self, nth: u32) -> Json {
@@ -347,17 +385,14 @@ impl Scene {
         body
     }
 
-    async fn play(self: Arc<Self>, nth: u32) {
+    pub(super) async fn play(self: Arc<Self>, nth: u32) {
         let (body, came_at) = (self.body(nth), self.ambient().now());
-        let (bearer, key) = (format!("Bearer {}", self.token), format!("find-{nth}"));
-        let mut headers = vec![("authorization", bearer.as_str())];
-        if self.moment.is_keyed {
-            headers.push(("idempotency-key", &key));
-        }
+        let key = format!("find-{nth}");
+        let keyed = [("idempotency-key", key.as_str())];
+        let headers = if self.moment.is_keyed { &keyed[..] } else { &[] };
         let address = Ipv4Addr::from(0x0a00_0000 + nth);
         for repetition in 0..=REPETITIONS_MAX {
-            let request = event_from(address, &headers, &body, &[]).into();
-            let (answer, usage) = self.machine.call(&self.find, &request).await;
+            let (answer, usage) = self.find(address, headers, &body).await;
             lock(&self.outcome).calls.push(usage.calls);
             match answer {
                 Ok(found) => {
@@ -396,6 +431,18 @@ impl Scene {
         lock(&self.outcome).unseated += 1;
     }
 
+    /// A find from an address.
+    pub(super) async fn find(
+        &self,
+        address: Ipv4Addr,
+        headers: &[(&str, &str)],
+        body: &Json,
+    ) -> (Result<FindLobbyResponse, Error>, Usage) {
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [&[("authorization", bearer.as_str())], headers].concat();
+        self.machine.call(&self.find, &event_from(address, &headers, body, &[]).into()).await
+    }
+
     const fn ambient(&self) -> &Ambient {
         &self.machine.ambient
     }
@@ -404,18 +451,7 @@ impl Scene {
 /// The moments of the table.
 #[must_use]
 pub fn moments(seed: u64) -> Vec<Moment> {
-    let moment = Moment {
-        finds: 1_000,
-        seats: 10,
-        capacity: 4,
-        start: Duration::from_secs(3),
-        dying: 0,
-        refused: 0,
-        kinds: (1, 1),
-        has_sizes: false,
-        is_keyed: false,
-        seed,
-    };
+    let moment = Moment::of(seed);
     vec![
         moment,
         Moment { is_keyed: true, ..moment },

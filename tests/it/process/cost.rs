@@ -61,7 +61,7 @@ async fn a_month_is_estimated_without_a_deployment() {
     assert!(text.starts_with("Dollars a month in dev:\n") && text.lines().count() == 15, "{text}");
     let idle = cost(&["--visits", "0"], &nowhere).await.stdout;
     let alarms = idle.lines().find(|line| line.starts_with("metrics that alarms watch")).unwrap();
-    assert!(alarms.ends_with("55     5.50"), "{idle}");
+    assert!(alarms.ends_with("56     5.60"), "{idle}");
     assert!(idle.lines().last().unwrap().starts_with("sum "), "{idle}");
 }
 
