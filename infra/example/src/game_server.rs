@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     io,
-    net::Ipv4Addr,
+    net::SocketAddr,
     sync::{Arc, Mutex as SyncMutex, PoisonError},
     time::Duration,
 };
@@ -62,13 +62,13 @@ pub struct GameServer {
 }
 
 impl GameServer {
-    /// Listens on `port` and registers with `options`. From then on players may connect.
+    /// Listens at `address` and registers with `options`. From then on players may connect.
     pub async fn start(
         options: ServerOptions,
-        port: u16,
+        address: SocketAddr,
         events: Events,
     ) -> Result<(Self, UnboundedReceiver<Event>), ExampleError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(ExampleError::Listen)?;
+        let listener = TcpListener::bind(address).await.map_err(ExampleError::Listen)?;
         let address = listener.local_addr().map_err(ExampleError::Listen)?;
         let port = ServerPort {
             hostname: address.ip().to_string(),

@@ -3,7 +3,12 @@
 //! Read `game_server.rs` before you write a lobby server, `bot.rs` before you write a game client, and
 //! `setup.rs` for the one-time setup of a game. The rest is for the demonstration.
 
-use std::{collections::BTreeMap, env, time::Duration};
+use std::{
+    collections::BTreeMap,
+    env,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use muster_client::{Muster, api::ListLobbiesQuery};
 use tokio::{
@@ -99,7 +104,8 @@ pub async fn serve(
     show: impl FnMut(&Event),
 ) -> Result<(), ExampleError> {
     let ServerOptions { url, token, server_id, port, heartbeat, limit } = options;
-    serve_as(by_hand(url, token, server_id, *heartbeat), *port, (end, *limit), show).await
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+    serve_as(by_hand(url, token, server_id, *heartbeat), address, (end, *limit), show).await
 }
 
 /// Runs the game server that Muster had this process started as, and shows each event. It is over when Muster
@@ -114,7 +120,9 @@ pub async fn serve_on_demand(
     let options = muster_client::ServerOptions::on_demand(BTreeMap::new());
     let options = options.ok_or(ExampleError::NotStarted)?;
     let port = env::var("MUSTER_PORT").ok().and_then(|port| port.parse().ok()).unwrap_or(0);
-    match serve_as(options, port, (end, Duration::ZERO), show).await {
+    let host = env::var("MUSTER_HOSTNAME").ok().and_then(|host| host.parse().ok());
+    let host = host.unwrap_or(IpAddr::from(Ipv4Addr::LOCALHOST));
+    match serve_as(options, (host, port).into(), (end, Duration::ZERO), show).await {
         // What asked it to end kills it soon.
         Err(ExampleError::Unfinished(_)) => Ok(()),
         ended => ended,
@@ -123,13 +131,13 @@ pub async fn serve_on_demand(
 
 async fn serve_as(
     options: muster_client::ServerOptions,
-    port: u16,
+    address: SocketAddr,
     (end, limit): (impl Future<Output = ()>, Duration),
     mut show: impl FnMut(&Event),
 ) -> Result<(), ExampleError> {
     let (events, mut received) = Events::channel();
     let served = async {
-        let (server, happened) = GameServer::start(options, port, events).await?;
+        let (server, happened) = GameServer::start(options, address, events).await?;
         let until_the_end = async {
             end.await;
             Ok(())
@@ -154,7 +162,8 @@ async fn session(
     let namespace = Namespace::make(&http, url).await?;
     events.note(format!("namespace {}", namespace.name_id));
     let server = by_hand(url, &namespace.server, "example", HEARTBEAT);
-    let (server, happened) = GameServer::start(server, 0, events.clone()).await?;
+    let (server, happened) =
+        GameServer::start(server, (Ipv4Addr::LOCALHOST, 0).into(), events.clone()).await?;
     let muster = Muster::with_http(url, &namespace.public, http);
     let playing = timeout(*limit, play(options, &muster, &events));
     let until_played = async {

@@ -57,12 +57,22 @@ impl Listening {
     /// The URLs at its other addresses.
     #[must_use]
     pub fn other_urls(&self) -> Vec<String> {
-        let addresses = match self.host {
+        let url = |host| format!("http://{}", SocketAddr::from((host, self.port)));
+        self.other_hosts().into_iter().map(url).collect()
+    }
+
+    /// Where the processes are that the stack starts.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { url: self.url(), host: self.other_hosts().into_iter().next() }
+    }
+
+    fn other_hosts(&self) -> Vec<IpAddr> {
+        match self.host {
             host if host == Ipv4Addr::LOCALHOST => Vec::new(),
             host if host.is_unspecified() => addresses_of_this_machine(host.is_ipv4()),
             host => vec![host],
-        };
-        addresses.into_iter().map(|host| format!("http://{}", SocketAddr::from((host, self.port)))).collect()
+        }
     }
 
     /// The listeners themselves.
@@ -70,6 +80,16 @@ impl Listening {
     pub fn into_listeners(self) -> Vec<TcpListener> {
         self.listeners
     }
+}
+
+/// Where the processes are that a stack starts.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Where they register: on this machine, whatever others call it.
+    pub url: String,
+    /// The address of this machine at which others reach the stack, and are to reach them; `None` when nobody
+    /// else does.
+    pub host: Option<IpAddr>,
 }
 
 /// Checks a URL at which clients reach the stack, and returns it without a `/` at its end.

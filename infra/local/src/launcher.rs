@@ -25,10 +25,15 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use crate::processes::{Ended, Processes};
+use crate::{
+    addresses::Place,
+    processes::{Ended, Processes},
+};
 
 /// The variable with the address at which a game server registers.
 const API_URL: &str = "MUSTER_API_URL";
+/// The variable with the address at which players reach the game server.
+const HOSTNAME: &str = "MUSTER_HOSTNAME";
 /// The pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -36,14 +41,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct OwnProcesses {
     processes: Arc<Processes>,
-    /// Where they register: on this machine, whatever others call it.
-    api_url: String,
+    place: Place,
 }
 
 impl start_server::starter::Processes for OwnProcesses {
     async fn start(&self, command: &[String], order: &Order) -> Result<String, NotStarted> {
         let mut order = order.clone();
-        order.environment.insert(API_URL.to_owned(), self.api_url.clone());
+        order.environment.insert(API_URL.to_owned(), self.place.url.clone());
+        order.environment.extend(self.place.host.map(|host| (HOSTNAME.to_owned(), host.to_string())));
         self.processes.start(order, command).await
     }
 
@@ -65,8 +70,8 @@ type Reason = Option<(StartId, String)>;
 
 impl Launcher {
     /// Looks after the game servers in `store` from now on, as `notices` ask for. They register at
-    /// `public_url`, and processes at `url`. Once this returns, the processes of an earlier process of the
-    /// stack are over in the store, too.
+    /// `public_url`, and processes at their `place`. Once this returns, the processes of an earlier process
+    /// of the stack are over in the store, too.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -74,12 +79,12 @@ impl Launcher {
         store: &Store,
         keys: Arc<TokenKeys>,
         (ambient, outside): (&Ambient, Outside),
-        (url, public_url): (String, String),
+        (place, public_url): (Place, String),
         notices: UnboundedReceiver<ServerKey>,
     ) -> Result<Self, Error> {
         let (ended, endings) = unbounded_channel();
         let processes = Arc::new(Processes::new(ambient.clone(), ended));
-        let own = OwnProcesses { processes: Arc::clone(&processes), api_url: url };
+        let own = OwnProcesses { processes: Arc::clone(&processes), place };
         // A receiver on this machine may be called, too.
         let webhooks = Webhooks::new(Outside { reach: Reach::Anywhere, ..outside }, ambient.clone());
         let starter = RegionStarter::new(store.clone(), webhooks, None, own);

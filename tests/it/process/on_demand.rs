@@ -14,6 +14,8 @@ use crate::artefacts::{binary, workspace};
 
 /// What the stack logs of each process that it starts.
 const STARTED: &str = " is started: process ";
+/// Where a stack listens.
+const HERE: &str = "127.0.0.1";
 
 /// A stack with a game of the modes `duel` and `solo` in one region, whose game servers are started.
 struct Scene {
@@ -25,6 +27,11 @@ struct Scene {
 impl Scene {
     /// Starts it with the block `servers` of its version, and with `command` for its region.
     async fn start(servers: Value, command: &[&str]) -> Self {
+        Self::start_at(HERE, servers, command).await
+    }
+
+    /// The same for a stack that also listens at `host`.
+    async fn start_at(host: &str, servers: Value, command: &[&str]) -> Self {
         let folder = TestFolder::new();
         let id = "5a0d7a3e-2f0c-4c58-9d0f-6a1c2b3d4e5f";
         let mode = |seats: u32| json!({ "regions": ["fra"], "max_players": seats, "idle_seconds": 0 });
@@ -40,15 +47,16 @@ impl Scene {
             }],
         });
         fs::write(folder.path("game.json"), game.to_string()).unwrap();
-        let scene = Self::on(folder).await;
+        let scene = Self::on(folder, host).await;
         scene.set_command(command).await;
         scene
     }
 
-    async fn on(folder: TestFolder) -> Self {
+    async fn on(folder: TestFolder, host: &str) -> Self {
         let (config, data) = (folder.path("game.json"), folder.path("data"));
         let environment = env::var("PATH").map(|path| ("PATH".to_owned(), path)).into_iter().collect();
-        let local = Local::start_with(&["--config", &config, "--data", &data], environment).await;
+        let local =
+            Local::start_with(&["--config", &config, "--data", &data, "--host", host], environment).await;
         let public = local.demo().await["tokens"]["public"].as_str().unwrap().to_owned();
         Self { local, folder, public }
     }
@@ -135,8 +143,8 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 /// A player in a lobby, and what its game server said first.
 async fn enter(seat: &Value) -> (BufReader<TcpStream>, String) {
     let port = seat["ports"]["default"]["port"].as_u64().unwrap_or_else(|| panic!("one port: {seat}"));
-    assert_eq!(seat["ports"]["default"]["hostname"], "127.0.0.1", "{seat}");
-    let mut stream = TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).await.unwrap();
+    let host = seat["ports"]["default"]["hostname"].as_str().unwrap();
+    let mut stream = TcpStream::connect((host, u16::try_from(port).unwrap())).await.unwrap();
     let first = format!("{} {}\n", lobby(seat), seat["player"]["token"].as_str().unwrap());
     stream.write_all(first.as_bytes()).await.unwrap();
     let mut stream = BufReader::new(stream);
@@ -180,6 +188,19 @@ async fn finds_at_one_moment_start_no_process_in_vain_and_all_end() {
     assert_eq!(scene.started(), started);
     assert!(scene.servers().await.is_empty());
     println!("nothing runs after {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn players_who_reach_a_stack_from_elsewhere_reach_its_game_servers() {
+    for host in [HERE, "127.0.0.2"] {
+        let program = binary(BINARY);
+        let command = [program.to_str().unwrap(), "example-server"];
+        let scene = Scene::start_at(host, json!({ "build": 1, "start_seconds": 120 }), &command).await;
+        let seat = scene.seat("solo", "one").await;
+        assert_eq!(seat["ports"]["default"]["hostname"], host, "{seat}");
+        let (_player, line) = enter(&seat).await;
+        assert_eq!(line, "welcome 1 of 1\n");
+    }
 }
 
 #[tokio::test]
@@ -244,7 +265,7 @@ async fn the_end_of_the_stack_ends_its_processes_and_the_next_one_says_so() {
         let _ended = local.program.end().await;
         until("its processes end", || !processes.iter().any(|id| is_alive(id))).await;
         // The lobby, whose process is gone, is over.
-        scene = Scene::on(folder).await;
+        scene = Scene::on(folder, HERE).await;
         let next = scene.seat("solo", &format!("after-{end}")).await;
         assert_ne!(lobby(&next), lobby(&seat));
         assert_eq!(scene.servers().await.len(), 1, "{end}");
