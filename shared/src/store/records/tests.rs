@@ -308,7 +308,7 @@ sampled! {
     }),
     Server => json!({
         "server": "n/s", "start_id": "s1", "game_id": "g", "owner": "1/t", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra/b",
-        "build_id": "b", "launch": { "version_id": "v", "requested_at": 1, "deadline": 2, "idle_secs": 60 }, "stage": "running",
+        "build_id": "b", "launch": { "version_id": "v", "requested_at": 1, "expected_at": 2, "deadline": 2, "idle_secs": 60 }, "stage": "running",
         "idle_since": 1, "handle": "task", "ended_at": 1, "failure": "refused", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
         "cap_checked": 1, "lease_until": 100, "beat_at": 1, "lease_ms": 60_000, "game_modes": ["arena"], "auto_ready": true,
         "ports": ports(), "registration": "w", "expires_at": 1,
