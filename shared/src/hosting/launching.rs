@@ -266,8 +266,7 @@ impl<S: Starter + Sync> Launching<S> {
 
     /// Forgets the placement pool of a server that is gone, if it was the last one there.
     async fn forget_placement_of(&self, gone: &Server) -> Result<Next, Error> {
-        let (servers, _next) = self.store.servers(&gone.pool(), None).await?;
-        if servers.iter().all(|server| server.server == gone.server) {
+        if !self.store.has_neighbour(gone).await? {
             self.store.forget_placement(&gone.pool(), self.ambient.now()).await?;
         }
         Ok(Next::Nothing)

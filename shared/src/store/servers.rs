@@ -86,6 +86,9 @@ pub enum HeartbeatOutcome {
     Unknown,
 }
 
+/// A key condition on the index of servers: those with a place by some time.
+const FREE_BY: &str = "#placement_pool = :pool AND #free_from <= :time";
+
 impl Store {
     /// Adds a game server unless it is there, and returns whether it did. One write unit, and one of the
     /// index.
@@ -229,6 +232,16 @@ impl Store {
         let start = start.map(|ServerCursor(start)| start);
         let (servers, next) = self.page_of_servers(pool, Timestamp::NEVER, start).await?;
         Ok((servers, next.map(ServerCursor)))
+    }
+
+    /// Whether the index shows a server in the pool of `gone` besides it. One call, eventually consistent.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn has_neighbour(&self, gone: &Server) -> Result<bool, Error> {
+        let own = text(gone.server.to_string());
+        let (keys, _next) = self.keys_in_range(&gone.pool(), (FREE_BY, Timestamp::NEVER), None).await?;
+        Ok(keys.iter().any(|key| key.get("server") != Some(&own)))
     }
 
     /// A page of the servers of `pool` that were let go in silence and whose leases expired after `since`,
@@ -547,8 +560,7 @@ impl Store {
         free_from: Timestamp,
         start: Option<Item>,
     ) -> Result<(Vec<Server>, Option<Item>), Error> {
-        let range = ("#placement_pool = :pool AND #free_from <= :time", free_from);
-        self.page_in_range(pool, range, start).await
+        self.page_in_range(pool, (FREE_BY, free_from), start).await
     }
 
     /// A page of the servers of `pool` that the index shows in a range of `free_from`: a key condition, and
@@ -556,9 +568,21 @@ impl Store {
     async fn page_in_range(
         &self,
         pool: &PlacementPool,
-        (condition, time): (&str, Timestamp),
+        range: (&str, Timestamp),
         start: Option<Item>,
     ) -> Result<(Vec<Server>, Option<Item>), Error> {
+        let (keys, next) = self.keys_in_range(pool, range, start).await?;
+        let servers = self.batch_get(&self.tables.servers, keys, false).await?;
+        Ok((servers.into_iter().map(from_item).collect::<Result<_, _>>()?, next))
+    }
+
+    /// The keys of such a page.
+    async fn keys_in_range(
+        &self,
+        pool: &PlacementPool,
+        (condition, time): (&str, Timestamp),
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), Error> {
         let query = query(self, &self.tables.servers, condition)
             .index_name(PLACEMENTS_INDEX)
             .expression_attribute_values(":pool", text(pool.to_string()))
@@ -567,8 +591,6 @@ impl Store {
             .limit(PAGE);
         let (shown, next) = page_of_items(self, query).await?;
         let keys = shown.into_iter().filter_map(|mut item| item.remove_entry("server"));
-        let keys = keys.map(|entry| Item::from([entry])).collect();
-        let servers = self.batch_get(&self.tables.servers, keys, false).await?;
-        Ok((servers.into_iter().map(from_item).collect::<Result<_, _>>()?, next))
+        Ok((keys.map(|entry| Item::from([entry])).collect(), next))
     }
 }
