@@ -336,6 +336,26 @@ async fn a_slow_start_is_left_to_the_repetition() {
 }
 
 #[tokio::test]
+async fn a_lobby_on_a_server_requested_before_expects_it_when_its_request_did() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "capacity": 4, "start_seconds": 60 })).await;
+    let (game, stack) = (&scene.game, &scene.stack);
+    let build_id = game.created.version.config.servers.as_ref().unwrap().build_id();
+    let placement = game.pool("arena", "fra").placement(Some(build_id));
+    stack.store().note_start(&placement, Duration::from_secs(30), stack.clock.now()).await.unwrap();
+    let create = async || {
+        let created = game.play(stack, "lobbies/create", json!({ "game_mode": "arena" })).await;
+        assert_eq!(created.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+        created.body["metadata"].clone()
+    };
+    let requested = create().await;
+    stack.clock.advance(Duration::from_secs(4));
+    let placed = create().await;
+    assert_ne!(placed["lobby_id"], requested["lobby_id"]);
+    assert_eq!(scene.servers().await.len(), 1);
+    assert_eq!(placed["expected_at"], requested["expected_at"]);
+}
+
+#[tokio::test]
 async fn what_cannot_be_started_is_refused_with_the_reason_and_blocks_after_three() {
     let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "server_count_max": 1 })).await;
     *scene.starter().refusal.lock().unwrap() = Some(NotStarted::Refused("no such image".to_owned()));

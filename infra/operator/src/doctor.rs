@@ -9,7 +9,7 @@ use shared::{
         errors::Error,
         game::Game,
         ids::{GameMode, LobbyId, NamespaceId, RegionId, ServerKey, VersionId},
-        launch::{LaunchStage, ServersConfig},
+        launch::ServersConfig,
         lobby::Stage,
         namespace::Namespace,
         server::{PlacementPool, Server},
@@ -235,8 +235,9 @@ impl<'a> Started<'a> {
     /// Whether another server may be requested in a region.
     fn may_start(&self, region_id: &RegionId, servers: &[Server]) -> bool {
         self.regions.iter().filter(|pool| pool.region_id == *region_id).any(|pool| {
-            let standing = servers.iter().filter(|server| server.pool() == *pool && server.stands_launched());
-            standing.count() < self.rules.server_count_max as usize
+            let started =
+                servers.iter().filter(|server| server.pool() == *pool && server.counts_as_started());
+            started.count() < self.rules.server_count_max as usize
         })
     }
 
@@ -277,9 +278,7 @@ impl<'a> Started<'a> {
             {
                 let (at, page) = (time(launch.requested_at), START_PAGE);
                 late.push(format!("{id} was requested at {at}, and nothing has started it: see {page}"));
-            } else if server.stage.is_some_and(LaunchStage::is_over)
-                && server.beat_at.max(launch.deadline) + END_NOTED_IN < now
-            {
+            } else if server.is_over() && server.beat_at.max(launch.deadline) + END_NOTED_IN < now {
                 late.push(format!("{id} is over, and its process was not ended: see {START_PAGE}"));
             }
         }

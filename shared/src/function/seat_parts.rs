@@ -50,6 +50,7 @@ impl SeatParts {
             edge_secret: instance.edge_secret(),
         })
     }
+
     /// Reads a `request` to `operation`, and begins it for the caller.
     ///
     /// # Errors

@@ -252,6 +252,13 @@ impl Server {
         self.stage.is_some_and(LaunchStage::is_over)
     }
 
+    /// Whether it counts among the servers that its version may have started: from its request until it is
+    /// over.
+    #[must_use]
+    pub fn counts_as_started(&self) -> bool {
+        self.launch.is_some() && !self.is_over()
+    }
+
     /// Whether Muster had it started, or has it started now, and its process has not ended for sure.
     #[must_use]
     pub fn stands_launched(&self) -> bool {

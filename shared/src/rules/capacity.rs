@@ -9,7 +9,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{GameMode, LobbyId, RegionId},
-        launch::{LaunchStage, StartFailure},
+        launch::StartFailure,
         lobby::{EndCause, Lobby, Stage},
         pool::Pool,
         server::Server,
@@ -130,11 +130,10 @@ impl Outlook {
         now: Timestamp,
     ) -> Self {
         let (Pool { game_mode, region_id, .. }, placement) = (&wanted.pool, wanted.placement());
-        let stands =
-            |server: &&Server| server.launch.is_some() && !server.stage.is_some_and(LaunchStage::is_over);
-        let standing = servers.iter().filter(|server| server.pool() == placement).filter(stands).count();
+        let counts = |server: &&Server| server.counts_as_started() && server.pool() == placement;
+        let started = servers.iter().filter(counts).count();
         let may_request =
-            wanted.launch.as_ref().is_some_and(|rules| standing < rules.server_count_max as usize);
+            wanted.launch.as_ref().is_some_and(|rules| started < rules.server_count_max as usize);
         let (mut ends, mut requests): (Vec<(LobbyId, EndCause)>, _) = (Vec::new(), false);
         let refusal = loop {
             let is_near = |server: &&Server| server.pool() == placement;

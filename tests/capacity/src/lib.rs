@@ -62,7 +62,7 @@ use ideal::Stay;
 use limits::COLD_START_MS;
 use outcome::{Lobbies, Minute, Outcome};
 use scenario::{Asks, LOBBY_COUNT_MAX, Scenario, Shape};
-use setting::{BEGAN_AT, SETTLING, client, lock, make_game, number};
+use setting::{BEGAN_AT, SETTLING, client, in_virtual_time, lock, make_game, number};
 use traffic::{Asker, Traffic};
 use value::{Item, Value};
 
@@ -139,10 +139,7 @@ fn ms(span: Duration) -> u64 {
 /// When what must not fail fails.
 #[must_use]
 pub fn run(scenario: Scenario, progress: &mut dyn FnMut(String)) -> Outcome {
-    fastrand::seed(scenario.seed);
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
-    runtime.block_on(async {
+    in_virtual_time(scenario.seed, async {
         let mut world = World::new(scenario).await;
         if let Shape::Burst(finds) = scenario.shape {
             world.warm_up(finds).await;

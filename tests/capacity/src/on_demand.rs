@@ -36,7 +36,7 @@ use super::{
     database::Database,
     fleet::GameServer,
     scenario::{Asks, LOBBY_COUNT_MAX, Scenario},
-    setting::{BEGAN_AT, Function, Machine, client, lock, make_game},
+    setting::{BEGAN_AT, Function, Machine, client, in_virtual_time, lock, make_game},
     traffic::Asker,
     value::Value,
 };
@@ -286,10 +286,7 @@ impl Starter for Processes {
 /// When what must not fail fails.
 #[must_use]
 pub fn run_moment(moment: Moment) -> Birth {
-    fastrand::seed(moment.seed);
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
-    runtime.block_on(async {
+    in_virtual_time(moment.seed, async {
         let scene = Arc::new(Scene::new(moment, u32::MAX, 10_000).await);
         let began = Instant::now();
         let deliveries = tokio::spawn(deliver(Arc::clone(&scene)));

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     on_demand::{Birth, Moment, Scene, deliver},
-    setting::lock,
+    setting::{in_virtual_time, lock},
 };
 
 /// How long it lasts.
@@ -71,10 +71,7 @@ impl RaidOutcome {
 /// When what must not fail fails.
 #[must_use]
 pub fn run_raid(raid: Raid) -> RaidOutcome {
-    fastrand::seed(raid.seed);
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
-    runtime.block_on(async {
+    in_virtual_time(raid.seed, async {
         let moment = Moment { capacity: 1, ..Moment::of(raid.seed) };
         let scene = Arc::new(Scene::new(moment, SEATS_PER_CLIENT, SERVERS_MAX).await);
         let began = Instant::now();

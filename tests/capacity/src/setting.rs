@@ -42,6 +42,14 @@ pub(crate) const BEGAN_AT: Timestamp = Timestamp(1_767_225_600_000);
 /// From the fleet's registration to the first player, so that the indexes know the fleet.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 
+/// Plays in time that passes at once, with everything random from `seed`.
+pub(crate) fn in_virtual_time<T>(seed: u64, play: impl Future<Output = T>) -> T {
+    fastrand::seed(seed);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+    runtime.block_on(play)
+}
+
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -40,7 +40,7 @@ use super::{
     database::Database,
     fleet::GameServer,
     scenario::{Asks, Scenario},
-    setting::{BEGAN_AT, Function, Machine, SETTLING, client, lock, make_game, number},
+    setting::{BEGAN_AT, Function, Machine, SETTLING, client, in_virtual_time, lock, make_game, number},
     traffic::Asker,
     value::Value,
 };
@@ -204,10 +204,7 @@ struct World {
 /// When what must not fail fails.
 #[must_use]
 pub fn run_storm(storm: Storm) -> StormOutcome {
-    fastrand::seed(storm.seed);
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
-    runtime.block_on(async {
+    in_virtual_time(storm.seed, async {
         let world = Arc::new(World::new(storm).await);
         world.play().await;
         world.judge().await;

@@ -89,7 +89,7 @@ async fn a_removed_player_leaves_a_seat_for_others_or_takes_an_empty_lobby_along
     let full: Vec<_> = join_all((0..10).map(|_| find_from(&stack, &game, HOME))).await;
     let lobbies: BTreeSet<_> = full.iter().map(Answer::lobby_id).collect();
     assert_eq!(lobbies.len(), 1, "it is full");
-    // Until then a find believes that it is full, as others just told.
+    // A find skips a lobby that was full a moment ago.
     stack.clock.advance(Duration::from_secs(3));
     remove(&stack, &game, &full[0], json!({})).await.expect_ok();
     assert_eq!(find_from(&stack, &game, AWAY).await.expect_ok().lobby_id(), full[0].lobby_id());
