@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::{
     hosting::launching::{NotStarted, Order},
-    models::starter::EcsSettings,
+    models::{ids::ServerKey, server::Server, starter::EcsSettings},
     outside::aws_api::{AwsApi, CallError, Service, endpoint},
 };
 
@@ -21,6 +21,9 @@ const ECS: Service = Service {
     prefix: "AmazonEC2ContainerServiceV20141113",
     content_type: "application/x-amz-json-1.1",
 };
+
+/// What begins the name of the starter of each task; the template's rule for tasks that stop has it, too.
+const STARTED_BY: &str = "muster/";
 
 /// Amazon ECS in the deployment's region.
 #[derive(Debug)]
@@ -56,6 +59,54 @@ struct Listed {
     task_arns: Vec<String>,
 }
 
+/// A task that stopped, as ECS tells EventBridge.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Stopped {
+    started_by: String,
+    task_arn: String,
+    stop_code: Option<String>,
+    #[serde(default)]
+    containers: Vec<Container>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Container {
+    exit_code: Option<i64>,
+}
+
+impl Stopped {
+    /// The event in a message; `None` in any other.
+    pub(crate) fn read(body: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Event {
+            detail: Stopped,
+        }
+        serde_json::from_str(body).ok().map(|event: Event| event.detail)
+    }
+
+    /// The server whose task it was; `None` of others' tasks.
+    pub(crate) fn server(&self) -> Option<ServerKey> {
+        self.started_by.strip_prefix(STARTED_BY)?.to_owned().try_into().ok()
+    }
+
+    /// Whether it was the task of `server`, whose handle need not be noted.
+    pub(crate) fn was_of(&self, server: &Server) -> bool {
+        noted(server.handle.as_deref()).is_none_or(|task| task == self.task_arn)
+    }
+
+    /// Why it stopped. The event's own sentence names the account's resources, such as an image that is
+    /// missing.
+    pub(crate) fn reason(&self) -> String {
+        let code = self.stop_code.as_deref().unwrap_or("for no reason that ECS gives");
+        match self.containers.iter().find_map(|container| container.exit_code) {
+            Some(status) => format!("its task stopped: {code}, exit status {status}"),
+            None => format!("its task stopped: {code}"),
+        }
+    }
+}
+
 impl Ecs {
     /// ECS at its own address, or at another.
     #[must_use]
@@ -73,7 +124,6 @@ impl Ecs {
     }
 
     pub(crate) async fn start(&self, settings: &EcsSettings, order: &Order) -> Result<String, NotStarted> {
-        let start_id = order.start_id.as_str();
         match self.call::<Run>("RunTask", &run_task(settings, order)).await {
             Ok(Run { tasks, failures }) => match (tasks.into_iter().next(), failures.into_iter().next()) {
                 (Some(task), _) => Ok(task.task_arn),
@@ -82,8 +132,8 @@ impl Ecs {
             },
             // The token has run a task, with a request that differed, such as by a signing key that changed.
             Err(CallError::Refused { code, .. }) if code == "ConflictException" => {
-                let tasks = self.tasks_of(settings, start_id).await?;
-                Ok(tasks.into_iter().next().unwrap_or_else(|| start_id.to_owned()))
+                let tasks = self.tasks_of(settings, order).await?;
+                Ok(tasks.into_iter().next().unwrap_or_else(|| order.start_id.as_str().to_owned()))
             }
             Err(error) => Err(refusal(&error)),
         }
@@ -91,10 +141,9 @@ impl Ecs {
 
     pub(crate) async fn end(&self, settings: &EcsSettings, order: &Order) -> Result<(), NotStarted> {
         // Without the task's name, because the start was not noted, or the task was not known then.
-        let noted = order.handle.clone().filter(|handle| handle.starts_with("arn:"));
-        let tasks = match noted {
-            Some(task) => vec![task],
-            None => self.tasks_of(settings, order.start_id.as_str()).await?,
+        let tasks = match noted(order.handle.as_deref()) {
+            Some(task) => vec![task.to_owned()],
+            None => self.tasks_of(settings, order).await?,
         };
         for task in tasks {
             let cluster = cluster_of(&task).unwrap_or(&settings.cluster);
@@ -111,8 +160,8 @@ impl Ecs {
     }
 
     /// The tasks of a start that run or are about to.
-    async fn tasks_of(&self, settings: &EcsSettings, start_id: &str) -> Result<Vec<String>, NotStarted> {
-        let request = json!({ "cluster": settings.cluster, "startedBy": start_id });
+    async fn tasks_of(&self, settings: &EcsSettings, order: &Order) -> Result<Vec<String>, NotStarted> {
+        let request = json!({ "cluster": settings.cluster, "startedBy": started_by(order) });
         let listed = self.call::<Listed>("ListTasks", &request).await;
         listed.map(|listed| listed.task_arns).map_err(|error| refusal(&error))
     }
@@ -124,7 +173,7 @@ fn run_task(settings: &EcsSettings, order: &Order) -> Value {
         order.environment.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
     let mut request = json!({
         "clientToken": order.start_id.as_str(),
-        "startedBy": order.start_id.as_str(),
+        "startedBy": started_by(order),
         "cluster": cluster,
         "taskDefinition": task_definition,
         "count": 1,
@@ -141,6 +190,16 @@ fn run_task(settings: &EcsSettings, order: &Order) -> Value {
         fields.insert(field.to_owned(), value);
     }
     request
+}
+
+/// Who started a task, at most 128 characters for ECS: the server, which one start has.
+fn started_by(order: &Order) -> String {
+    format!("{STARTED_BY}{}/{}", order.namespace_id, order.server_id)
+}
+
+/// The task in a handle; `None` where the task was not known when it was noted.
+fn noted(handle: Option<&str>) -> Option<&str> {
+    handle.filter(|handle| handle.starts_with("arn:"))
 }
 
 /// The cluster in a task's ARN; `None` in one of the old form, which names none.

@@ -2,7 +2,7 @@
 //!
 //! The stream of the table Servers says which servers to look at, and a queue says when to look again. Stream
 //! records only become messages: one that fails would block its shard. A message is looked at alone, and one
-//! that fails comes back from the queue.
+//! that fails comes back from the queue. ECS puts messages there, too, of tasks that stopped.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use shared::{
     function::{config::InvalidConfig, instance::Instance, triggered::Triggered},
     hosting::launching::{Launching, Next, Starter},
-    models::{errors::Error, ids::ServerKey},
+    models::{errors::Error, ids::ServerKey, server::Server},
     outside::webhook::Webhooks,
 };
 
 use crate::{
-    ecs::Ecs,
+    ecs::{Ecs, Stopped},
     queue::{Look, Queue, StartQueue},
     starter::{NoProcesses, RegionStarter},
 };
@@ -125,15 +125,28 @@ impl<S: Starter + Sync, Q: Queue + Sync> Starts<S, Q> {
     }
 
     async fn look(&self, body: &str) -> Result<(), Error> {
-        let Ok(Look { server, tries }) = serde_json::from_str(body) else {
+        let (server, next) = if let Ok(Look { server, tries }) = serde_json::from_str(body) {
+            let next = self.launching.look(&server, tries).await?;
+            (server, next)
+        } else if let Some((server, stopped)) = stopped(body) {
+            let is_it = |server: &Server| stopped.was_of(server);
+            let next = self.launching.process_ended(&server, is_it, &stopped.reason()).await?;
+            (server, next)
+        } else {
             tracing::error!("a message names no game server");
             return Ok(());
         };
-        match self.launching.look(&server, tries).await? {
+        match next {
             Next::Nothing => Ok(()),
             Next::Look { after, tries } => self.queue.send(&Look { server, tries }, after).await,
         }
     }
+}
+
+/// The task that stopped, by a message of ECS, and its server.
+fn stopped(body: &str) -> Option<(ServerKey, Stopped)> {
+    let stopped = Stopped::read(body)?;
+    Some((stopped.server()?, stopped))
 }
 
 impl Triggered for StartServer {

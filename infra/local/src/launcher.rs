@@ -99,7 +99,8 @@ impl Launcher {
         for (server, is_process) in started_before(store).await? {
             if let (true, Some(start_id)) = (is_process && server.handle.is_some(), &server.start_id) {
                 let how = "its process ended with the local stack before";
-                let _is_due = launching.process_ended(&server.server, start_id, how).await?;
+                let is_it = |seen: &Server| seen.start_id.as_ref() == Some(start_id);
+                let _is_due = launching.process_ended(&server.server, is_it, how).await?;
             }
             watch.look(server.server, None);
         }
@@ -186,7 +187,10 @@ async fn follow<S: Starter + Sync>(
             ended = reason.or(ended);
         }
         let looked = match &ended {
-            Some((start_id, how)) => launching.process_ended(&key, start_id, how).await,
+            Some((start_id, how)) => {
+                let is_it = |seen: &Server| seen.start_id.as_ref() == Some(start_id);
+                launching.process_ended(&key, is_it, how).await
+            }
             None => launching.look(&key, tries).await,
         };
         let pause = match looked {

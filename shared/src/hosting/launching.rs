@@ -154,21 +154,19 @@ impl<S: Starter + Sync> Launching<S> {
         }
     }
 
-    /// Does what is due for a server whose process has ended by itself, for this reason in few words and
-    /// without secrets: nobody has to wait for its deadline or its lease.
+    /// Does what is due for a server whose process, if `is_it`, has ended by itself, for this reason in few
+    /// words and without secrets: nobody has to wait for its deadline or its lease.
     ///
     /// # Errors
     /// As [`Launching::look`].
     pub async fn process_ended(
         &self,
         key: &ServerKey,
-        start_id: &StartId,
+        is_it: impl Fn(&Server) -> bool,
         reason: &str,
     ) -> Result<Next, Error> {
-        let Some(server) = self.store.server(key).await? else { return Ok(Next::Nothing) };
-        if server.start_id.as_ref() != Some(start_id) {
-            return Ok(Next::Nothing);
-        }
+        let server = self.store.server(key).await?;
+        let Some(server) = server.filter(is_it) else { return Ok(Next::Nothing) };
         match (&server.launch, server.stage) {
             (Some(_), Some(LaunchStage::Requested)) => self.fail(&server, reason).await,
             (Some(launch), Some(LaunchStage::Running)) => {

@@ -60,7 +60,10 @@ async fn a_start_is_one_task_with_the_servers_environment() {
         let signed = "AWS4-HMAC-SHA256 Credential=example/";
         assert!(header(request, "authorization").starts_with(signed));
         let start_id = server.start_id.as_ref().unwrap().as_str();
-        assert_eq!((&body["clientToken"], &body["startedBy"]), (&json!(start_id), &json!(start_id)));
+        assert_eq!(
+            (&body["clientToken"], &body["startedBy"]),
+            (&json!(start_id), &json!(scene.started_by()))
+        );
         assert_eq!(body["cluster"], CLUSTER);
         let container = &body["overrides"]["containerOverrides"][0];
         assert_eq!(container["name"], "game");
@@ -126,5 +129,57 @@ async fn a_token_that_has_run_a_task_is_a_start_that_was_accepted() {
     let server = scene.server().await;
     assert_eq!((server.stage, server.handle.as_deref()), (Some(LaunchStage::Requested), Some(TASK)));
     let (_, list) = received(&ecs).await.pop().unwrap();
-    assert_eq!(list["startedBy"], server.start_id.as_ref().unwrap().as_str());
+    assert_eq!(list["startedBy"], scene.started_by());
+}
+
+impl Scene {
+    fn started_by(&self) -> String {
+        format!("muster/{}", self.key)
+    }
+}
+
+/// What EventBridge puts into the queue when a task stops.
+fn stopped(started_by: &str, task: &str) -> Value {
+    let detail = json!({
+        "availabilityZone": "eu-central-1b", "clusterArn": CLUSTER, "desiredStatus": "STOPPED",
+        "lastStatus": "STOPPED", "launchType": "FARGATE", "startedBy": started_by, "taskArn": task,
+        "stopCode": "EssentialContainerExited", "stoppedReason": "Essential container in task exited",
+        "group": "family:game", "overrides": { "containerOverrides": [{ "name": "game" }] },
+        "containers": [{ "name": "game", "lastStatus": "STOPPED", "exitCode": 137, "taskArn": task,
+                         "image": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/game:7" }],
+        "stoppedAt": "2026-11-29T12:00:00.123Z", "version": 5,
+    });
+    let event = json!({
+        "version": "0", "id": "9bcdac79-b31f-4d3d-9410-fbd727c29fab", "detail-type": "ECS Task State Change",
+        "source": "aws.ecs", "account": "123456789012", "time": "2026-11-29T12:00:00Z", "region": "eu-central-1",
+        "resources": [task], "detail": detail,
+    });
+    json!({ "Records": [{ "messageId": "m-1", "body": event.to_string() }] })
+}
+
+#[tokio::test]
+async fn a_task_that_stops_before_it_registers_fails_its_start_at_once() {
+    let forgotten = refusal("InvalidParameterException", "The referenced task was not found.");
+    let ecs = ecs(&[("RunTask", 200, task()), ("StopTask", 400, forgotten)]).await;
+    let scene = Scene::start(settings(false)).await;
+    let function = scene.function_over(scene.store(), Some(ecs.uri()));
+    scene.look_by(&function, 0).await;
+    let other_task = TASK.replace('0', "1");
+    let other_server = "muster/00000000-0000-4000-8000-000000000000/00000000-0000-4000-8000-000000000000";
+    for (started_by, task) in
+        [(scene.started_by().as_str(), other_task.as_str()), (other_server, TASK), ("ecs-svc/1", TASK)]
+    {
+        let (answer, error) = function.answer(stopped(started_by, task)).await;
+        assert_done(&answer, error.as_ref());
+        assert_eq!(scene.server().await.stage, Some(LaunchStage::Requested), "{started_by} {task}");
+    }
+
+    for _copy in 0..2 {
+        let (answer, error) = function.answer(stopped(&scene.started_by(), TASK)).await;
+        assert_done(&answer, error.as_ref());
+        let server = scene.server().await;
+        assert_eq!(server.stage, Some(LaunchStage::Failed));
+        let reason = "its task stopped: EssentialContainerExited, exit status 137";
+        assert_eq!(server.failure.as_deref(), Some(reason));
+    }
 }

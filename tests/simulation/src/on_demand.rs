@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 use shared::{
     hosting::launching::{Launching, Next},
-    models::{errors::Error, ids::ServerKey},
+    models::{errors::Error, ids::ServerKey, server::Server},
 };
 use tokio::{
     sync::Notify,
@@ -284,8 +284,8 @@ async fn look(
     let work = async {
         match due {
             Due::Ended { start, .. } => {
-                let start = start.clone().try_into().expect("a start");
-                launching.process_ended(&key, &start, "it exited").await
+                let is_it = |seen: &Server| seen.start_id.as_ref().is_some_and(|seen| seen.as_str() == start);
+                launching.process_ended(&key, is_it, "it exited").await
             }
             Due::Look { tries, .. } => launching.look(&key, *tries).await,
             Due::Turn { .. } => Ok(Next::Nothing),
