@@ -9,10 +9,16 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::{
-    function::{config::InvalidConfig, instance::Instance, triggered::Triggered},
+    function::{
+        config::InvalidConfig,
+        instance::Instance,
+        metrics::{Counts, Metric},
+        triggered::Triggered,
+    },
     hosting::launching::{Launching, Next, Starter},
     models::{errors::Error, ids::ServerKey, server::Server},
     outside::webhook::Webhooks,
+    request::trace::Trace,
 };
 
 use crate::{
@@ -85,6 +91,11 @@ impl<S: Starter + Sync, Q: Queue + Sync> Starts<S, Q> {
     #[must_use]
     pub const fn starter(&self) -> &S {
         self.launching.starter()
+    }
+
+    /// What [`Launching::take_ran_secs`] says.
+    pub fn take_ran_secs(&self) -> u64 {
+        self.launching.take_ran_secs()
     }
 
     /// Does what an event asks for, and returns the records that are to come again, as Lambda has them
@@ -168,7 +179,9 @@ impl Triggered for StartServer {
         Ok(Self::new(launching, queue))
     }
 
-    async fn call(&self, event: Value) -> (Value, Option<Error>) {
-        self.answer(event).await
+    async fn call(&self, event: Value) -> (Value, Counts) {
+        let (answer, error) = self.answer(event).await;
+        let counts = Counts::of(&Trace::default(), error.as_ref());
+        (answer, counts.with(Metric::ServerSeconds, self.take_ran_secs()))
     }
 }

@@ -62,13 +62,14 @@ function bill() {
   return [card("Cost", el("div", { className: "head" }, button, said)), shown];
 }
 
-function drawBill({ since, items, month, whole_month: whole }) {
+function drawBill({ since, items, month, whole_month: whole, server_hours: hours }) {
   const rows = items.map(({ item, units: used, dollars: paid, not_read: reason }) => (reason ? [item, `not read: ${reason}`, "?"] : [item, used.toLocaleString("en", { maximumSignificantDigits: 4 }), dollars(paid)]));
   const isWhole = items.every((item) => !item.not_read);
   return [
     el("div", { className: "figures" },
       figure("So far", dollars(month), isWhole ? "every item" : "what was read"),
       figure("A month at this pace", dollars(whole), "roughly: the whole month like its days so far"),
+      hours > 0 && figure("Game servers on demand", `${hours.toFixed(1)} h`, "not in the sum: hours of those that have ended"),
       el("section", { className: "figure" }, el("h2", {}, "Since"), el("b", {}, when(Date.parse(since))), el("small", {}, "the beginning of the month"))),
     card("By item", table(["item", "#units", "#dollars"], rows), el("p", { className: "hint" }, "As `muster cost --stack` prints it. AWS counts the units of DynamoDB by table, not by operation; the local stack's page has them by operation.")),
   ];

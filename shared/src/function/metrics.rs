@@ -46,6 +46,8 @@ pub enum Metric {
     AuthRefused,
     /// The operation failed by no fault of the client: because of its tables or a defect.
     OperationFailed,
+    /// Seconds that game servers on demand ran, whose processes have ended.
+    ServerSeconds,
     /// The request was the first of its instance.
     ColdStart,
 }
@@ -121,6 +123,13 @@ impl Counts {
     #[must_use]
     pub fn get(&self, metric: Metric) -> u64 {
         self.0.get(&metric).copied().unwrap_or(0)
+    }
+
+    /// These, and so many of `metric`.
+    #[must_use]
+    pub fn with(mut self, metric: Metric, count: u64) -> Self {
+        self.add(metric, count);
+        self
     }
 
     fn add(&mut self, metric: Metric, count: u64) {

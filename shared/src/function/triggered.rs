@@ -14,8 +14,6 @@ use crate::{
         instance::Instance,
         metrics::{Counter, Counts},
     },
-    models::errors::Error,
-    request::trace::Trace,
 };
 
 /// What such a function does.
@@ -29,9 +27,9 @@ pub trait Triggered: Sized + Send + Sync + 'static {
     /// [`InvalidConfig`] when the environment lacks a variable that a part needs, or has an unusable one.
     fn start(instance: &Instance) -> Result<Self, InvalidConfig>;
 
-    /// Does what one event asks for. Returns the answer to the service that sent it, and the first error, if
-    /// any: the answer says what to send again.
-    fn call(&self, event: Value) -> impl Future<Output = (Value, Option<Error>)> + Send;
+    /// Does what one event asks for. Returns the answer to the service that sent it, which says what to send
+    /// again, and what it counts.
+    fn call(&self, event: Value) -> impl Future<Output = (Value, Counts)> + Send;
 }
 
 /// Runs the function until Lambda ends the process: the whole of its `main`.
@@ -57,8 +55,8 @@ pub fn run<T: Triggered>() -> ExitCode {
     }
 }
 
-/// A future answer, with the first error.
-type Answering = Pin<Box<dyn Future<Output = (Value, Option<Error>)> + Send>>;
+/// A future answer, with what it counts.
+type Answering = Pin<Box<dyn Future<Output = (Value, Counts)> + Send>>;
 
 fn serve(
     name: &'static str,
@@ -72,8 +70,7 @@ fn serve(
         let span = tracing::info_span!("event", operation = name, request.id = %event.context.request_id);
         async move {
             let (answers, counter, ambient) = &*served;
-            let (answer, error) = answers(event.payload).await;
-            let counts = Counts::of(&Trace::default(), error.as_ref());
+            let (answer, counts) = answers(event.payload).await;
             let line = counter.as_ref().and_then(|counter| counter.line(name, counts, ambient.now()));
             if let Some(line) = line {
                 log::print(&line);

@@ -4,7 +4,14 @@
 //! time until something is due, only ask to look at it. So it does no harm if they ask twice, late or in any
 //! order (I16), and whatever crashed is made up for at the next look.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -97,6 +104,8 @@ pub struct Launching<S> {
     ambient: Ambient,
     api_url: String,
     starter: S,
+    /// What [`Launching::take_ran_secs`] returns.
+    ran_secs: AtomicU64,
 }
 
 impl<S: Starter + Sync> Launching<S> {
@@ -110,7 +119,12 @@ impl<S: Starter + Sync> Launching<S> {
         api_url: String,
         starter: S,
     ) -> Self {
-        Self { store, keys, ambient, api_url, starter }
+        Self { store, keys, ambient, api_url, starter, ran_secs: AtomicU64::new(0) }
+    }
+
+    /// The seconds that processes ran, from their request on, whose end was noted since this was asked last.
+    pub fn take_ran_secs(&self) -> u64 {
+        self.ran_secs.swap(0, Ordering::Relaxed)
     }
 
     /// Its starter.
@@ -235,7 +249,12 @@ impl<S: Starter + Sync> Launching<S> {
                 None => Ok(()),
             };
             match ended {
-                Ok(()) => self.store.note_ended(&server.server, self.ambient.now()).await?,
+                Ok(()) => {
+                    let now = self.ambient.now();
+                    if self.store.note_ended(&server.server, now).await? && server.handle.is_some() {
+                        self.ran_secs.fetch_add(now.since(launch.requested_at).as_secs(), Ordering::Relaxed);
+                    }
+                }
                 Err(NotStarted::Refused(reason) | NotStarted::NotNow(reason)) if tries < ENDS_TRIED_MAX => {
                     tracing::warn!(server.id = %server.server.server_id, reason, tries, "a game server was not ended yet");
                     return Ok(Next::Look { after: PAUSES.nth(tries), tries: tries + 1 });

@@ -36,17 +36,18 @@ impl Store {
         Ok(self.update(write).await?.map_or_else(|seen| seen, Some))
     }
 
-    /// Notes that the starter ended the process of a server that is over. One write unit.
+    /// Notes that the starter ended the process of a server that is over, and returns whether nothing had.
+    /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn note_ended(&self, key: &ServerKey, now: Timestamp) -> Result<(), Error> {
+    pub async fn note_ended(&self, key: &ServerKey, now: Timestamp) -> Result<bool, Error> {
         let write = self
             .on_server(key)
             .change("SET #ended_at = :now")
             .when("attribute_exists(#launch) AND attribute_not_exists(#ended_at)")
             .with(":now", number(now));
-        self.update::<Server>(write).await.map(|_noted| ())
+        self.update::<Server>(write).await.map(|noted| noted.is_ok())
     }
 
     /// Gives a requested server up for `reason`: it gets no more lobbies, and cannot register. Returns the

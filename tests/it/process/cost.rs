@@ -187,7 +187,7 @@ fn resources(body: &str) -> String {
     let own = [
         ["AWS::ApiGatewayV2::Api", "HttpApi", "api"],
         ["AWS::Lambda::Function", "FindLobbyFunction", "own-find"],
-        ["AWS::Lambda::Function", "ConnectPlayerFunction", "own-connect"],
+        ["AWS::Lambda::Function", "StartServerFunction", "own-start"],
         ["AWS::Logs::LogGroup", "FunctionLogs", "functions"],
         ["AWS::Logs::LogGroup", "AccessLogs", "access"],
         ["AWS::SecretsManager::Secret", "SigningKeySecret", "secret"],
@@ -214,7 +214,8 @@ fn metric_data(request: &Value) -> Value {
     let queries = request["MetricDataQueries"].as_array().unwrap();
     let results = queries.iter().map(|query| {
         let metric = &query["MetricStat"]["Metric"];
-        let of_find = metric["Dimensions"][0]["Value"] == "find-lobby";
+        let [of_find, of_start] =
+            ["find-lobby", "start-server"].map(|operation| metric["Dimensions"][0]["Value"] == operation);
         let values = match metric["MetricName"].as_str().unwrap() {
             "Count" => vec![100.0, 50.0],
             "DataProcessed" => vec![2e9],
@@ -225,6 +226,7 @@ fn metric_data(request: &Value) -> Value {
             "IncomingBytes" => vec![1e9, 5e8],
             "LobbyFound" if of_find => vec![1.0, 1.0],
             "ColdStart" if of_find => vec![2.0],
+            "ServerSeconds" if of_start => vec![3_600.0, 1_800.0],
             _ => Vec::new(),
         };
         let period = query["MetricStat"]["Period"].as_u64().unwrap();
@@ -259,9 +261,10 @@ async fn a_month_so_far_is_what_aws_counted() {
     ] {
         assert!((units(&bill, name) - expected).abs() < 1e-9, "{name}: {bill}");
     }
-    // Three hours of a month.
+    // Five hours of a month.
     let hours = units(&bill, "metrics of functions") * 730.0;
-    assert!((2.9..3.3).contains(&hours), "{hours}");
+    assert!((4.9..5.5).contains(&hours), "{hours}");
+    assert_eq!(bill["server_hours"], 1.5);
     // What is charged by the month is charged up to now, like the secret.
     for (name, expected) in [
         ("metrics that alarms watch", 3.0),
@@ -278,7 +281,9 @@ async fn a_month_so_far_is_what_aws_counted() {
     assert!((dollars.sum::<f64>() - number(&bill["month"])).abs() < 1e-9);
     let text = cost(&["--stack", "own"], &environment).await.stdout;
     assert!(text.starts_with("own since 20") && text.contains("\nsum "), "{text}");
-    assert!(text.lines().last().unwrap().starts_with("a whole month at this pace: "), "{text}");
+    let lines: Vec<_> = text.lines().rev().take(2).collect();
+    assert_eq!(lines[0], "game servers on demand, not in the sum: 1.5 hours of those that have ended");
+    assert!(lines[1].starts_with("a whole month at this pace: "), "{text}");
 }
 
 #[tokio::test]

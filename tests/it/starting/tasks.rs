@@ -79,7 +79,11 @@ async fn a_start_is_one_task_with_the_servers_environment() {
         scene.look_by(&function, 0).await;
         let (_, stop) = received(&ecs).await.pop().unwrap();
         assert_eq!((&stop["cluster"], &stop["task"]), (&json!("games"), &json!(TASK)));
-        assert!(scene.server().await.ended_at.is_some());
+        let server = scene.server().await;
+        let ran = server.ended_at.unwrap().since(server.launch.unwrap().requested_at);
+        assert!(ran >= Duration::from_secs(60), "{ran:?}");
+        scene.look_by(&function, 0).await;
+        assert_eq!([function.take_ran_secs(), function.take_ran_secs()], [ran.as_secs(), 0]);
     }
 }
 

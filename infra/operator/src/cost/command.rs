@@ -77,13 +77,18 @@ fn month(stage: Stage, of: Use) -> Report {
 
 /// The month so far, and what a whole one costs at its pace.
 pub(super) fn spent(so_far: &SoFar) -> Report {
-    let SoFar { stack, since, passed, bill, .. } = so_far;
+    let SoFar { stack, since, passed, bill, server_hours, .. } = so_far;
     let since = time(*since);
     let head = format!("{stack} since {}:", since.get(..10).unwrap_or_default());
     let whole = bill.dollars() / passed.max(f64::EPSILON);
     let json = json!({ "stack": stack, "since": since, "items": bill.json(), "month": bill.dollars(),
-                       "whole_month": whole });
-    Report { text: format!("{}\na whole month at this pace: {}", text(bill, &head), money(whole)), json }
+                       "whole_month": whole, "server_hours": server_hours });
+    let mut text = format!("{}\na whole month at this pace: {}", text(bill, &head), money(whole));
+    if let Some(hours) = server_hours.filter(|hours| *hours > 0.0) {
+        text +=
+            &format!("\ngame servers on demand, not in the sum: {hours:.1} hours of those that have ended");
+    }
+    Report { text, json }
 }
 
 /// A bill item by item.

@@ -33,6 +33,8 @@ pub(crate) struct SoFar {
     /// The part of the month that has passed since it began, or since the stack was created.
     pub passed: f64,
     pub bill: Bill,
+    /// Hours that game servers on demand ran, whose processes have ended; `None` where that was not read.
+    pub server_hours: Option<f64>,
     /// The metrics of CloudWatch that were read.
     pub metrics: usize,
 }
@@ -63,6 +65,7 @@ struct Reading<'a> {
     cloudwatch: CloudWatch<'a>,
     span: Span,
     bill: Bill,
+    server_hours: Option<f64>,
     /// Metrics to sum over the month.
     summed: Vec<Summed>,
 }
@@ -77,7 +80,7 @@ pub(crate) async fn so_far(stack: &Described, now: Timestamp) -> Result<SoFar, C
     let span = Span::of(now, created)
         .ok_or_else(|| CommandError::Refused("the clock of this machine is wrong".to_owned()))?;
     let (cloudwatch, (bill, summed)) = (CloudWatch::new(&stack.config, now), Default::default());
-    let mut reading = Reading { stack, cloudwatch, span, bill, summed };
+    let mut reading = Reading { stack, cloudwatch, span, bill, server_hours: None, summed };
     reading.tables(tables).await;
     reading.keys();
     let rest = match resources(stack).await {
@@ -89,9 +92,16 @@ pub(crate) async fn so_far(stack: &Described, now: Timestamp) -> Result<SoFar, C
     };
     reading.sums().await;
     let metrics = reading.cloudwatch.metrics();
-    let mut bill = reading.bill;
+    let (mut bill, server_hours) = (reading.bill, reading.server_hours);
     bill.miss_rest(&rest);
-    Ok(SoFar { stack: stack.name.clone(), since: span.since, passed: span.passed, bill, metrics })
+    Ok(SoFar {
+        stack: stack.name.clone(),
+        since: span.since,
+        passed: span.passed,
+        bill,
+        server_hours,
+        metrics,
+    })
 }
 
 impl Reading<'_> {
@@ -238,9 +248,12 @@ impl Reading<'_> {
             Ok(sums) => {
                 let hours = sums.iter().map(Vec::len).sum::<usize>() as f64;
                 self.bill.add(Item::Metrics, hours * HOUR.as_secs_f64() / self.span.month.as_secs_f64());
-                let starts =
-                    metrics.iter().zip(&sums).filter(|(metric, _)| metric.name == Counted::ColdStart.name());
-                self.bill.add(Item::KeyRequests, starts.flat_map(|(_, counts)| counts).sum());
+                let sum = |counted: Counted| -> f64 {
+                    let of_it = metrics.iter().zip(&sums).filter(|(metric, _)| metric.name == counted.name());
+                    of_it.flat_map(|(_, counts)| counts).sum()
+                };
+                self.bill.add(Item::KeyRequests, sum(Counted::ColdStart));
+                self.server_hours = Some(sum(Counted::ServerSeconds) / HOUR.as_secs_f64());
             }
             Err(reason) => self.miss(&[Item::Metrics, Item::KeyRequests], &reason),
         }
