@@ -119,7 +119,8 @@ impl Local {
         let mut answers = Vec::new();
         for found in command.captures_iter(&text) {
             let [url, token, body] = [1, 2, 3].map(|group| found.get(group).unwrap().as_str());
-            answers.push((url.to_owned(), post(url, token, body).await.expect_ok().body));
+            let body = body.replace(r"'\''", "'");
+            answers.push((url.to_owned(), post(url, token, &body).await.expect_ok().body));
         }
         (text, answers)
     }

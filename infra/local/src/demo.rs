@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use shared::{
     auth::keys::TokenKeys,
     base::ambient::Ambient,
@@ -63,6 +63,9 @@ pub struct Demo {
     pub version_ids: Vec<VersionId>,
     /// The modes of the current version.
     pub game_modes: Vec<GameMode>,
+    /// What the current version has started as game servers, if it has them started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<Value>,
     /// Its regions, the default one of [`Demo::mode`] first.
     pub region_ids: Vec<RegionId>,
     /// Tokens of this start.
@@ -163,6 +166,7 @@ impl Demo {
             other_namespace_id: other.namespace_id.clone(),
             version_ids: Vec::new(),
             game_modes: Vec::new(),
+            build: None,
             region_ids: Vec::new(),
             game_id: game.game_id,
             tokens,
@@ -188,7 +192,8 @@ impl Demo {
         let config = store.version(&self.game_id, &current.version_id).await?.map(|version| version.config);
         self.game_modes = current.game_modes.clone();
         self.version_ids = versions.into_iter().map(|version| version.version_id).collect();
-        let modes = config.map(|config| config.game_modes).unwrap_or_default();
+        let (modes, servers) = config.map(|config| (config.game_modes, config.servers)).unwrap_or_default();
+        self.build = servers.map(|servers| servers.build);
         let default = self.mode().and_then(|mode| modes.get(mode)?.regions.first());
         self.region_ids = game.regions.into_keys().collect();
         self.region_ids.sort_by_key(|region_id| Some(region_id) != default);

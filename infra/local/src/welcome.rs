@@ -49,7 +49,9 @@ fn reached(other_urls: &[String], public_url: Option<&String>) -> String {
 
 /// What the game server of a studio's own game needs, which has none yet.
 fn register(demo: &Demo) -> String {
-    let Demo { base_url, region_ids, tokens, .. } = demo;
+    let Demo { base_url, region_ids, tokens, build, .. } = demo;
+    // In the quotes of a shell.
+    let build = build.as_ref().map(|build| format!(r#""build": {build}, "#).replace('\'', r"'\''"));
     let region = region_ids.first().map_or("", |region| region.as_str());
     format!(
         r#"
@@ -58,8 +60,9 @@ Until one does, finds get 503 MATCHMAKER_NO_SERVER_AVAILABLE. To register one by
 
 curl -s {base_url}/matchmaker/servers/register \
   -H 'Authorization: Bearer {server}' \
-  -d '{{"server_id": "by-hand", "region_id": "{region}", "capacity": 100, "lease_seconds": 0, "ports": {{"default": {{"hostname": "127.0.0.1", "port": 7777, "protocol": "udp"}}}}}}'
+  -d '{{"server_id": "by-hand", "region_id": "{region}", "capacity": 100, "lease_seconds": 0, {build}"ports": {{"default": {{"hostname": "127.0.0.1", "port": 7777, "protocol": "udp"}}}}}}'
 "#,
+        build = build.unwrap_or_default(),
         server = tokens.server,
     )
 }

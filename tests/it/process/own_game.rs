@@ -44,6 +44,20 @@ async fn find_soon(local: &Local, token: &str, mode: &str) -> Answer {
 }
 
 #[tokio::test]
+async fn the_printed_server_is_of_the_build_that_the_game_has_started() {
+    let folder = TestFolder::new();
+    let path = folder.path("game.json");
+    let mut own = file(&modes(&["raid"]));
+    own["versions"][0]["config"]["servers"] = json!({ "build": { "image": "mine's:1" } });
+    write(&path, &own);
+    let mut local = Local::start(&["--config", &path]).await;
+    // Each of the commands succeeds.
+    let (text, answers) = local.run_printed().await;
+    let [(_, server), (_, found), _valid] = answers.as_slice() else { panic!("three commands: {text}") };
+    assert_eq!((&server["server_id"], &found["ports"]["default"]["port"]), (&json!("by-hand"), &json!(7777)));
+}
+
+#[tokio::test]
 async fn a_studios_own_game_runs_and_follows_its_file() {
     let folder = TestFolder::new();
     let path = folder.path("game.json");
