@@ -11,7 +11,11 @@ use futures_util::{StreamExt as _, future::join_all, stream};
 use harness::{Answer, TestGame, TestStack, instance::request, new_game};
 use http::Method;
 use serde_json::{Value, json};
-use shared::models::{lobby::Lobby, room::Room, token::PlayerSeat};
+use shared::models::{
+    lobby::{Lobby, Stage},
+    room::Room,
+    token::PlayerSeat,
+};
 
 /// Requests at once where load is steady.
 const AT_ONCE: usize = 64;
@@ -254,6 +258,21 @@ async fn a_party_takes_over_seats_that_lapsed() {
     assert_eq!(names(&found), held(&[Lobby { connected: BTreeMap::new(), ..lobby.clone() }]));
     let late = game.connect(&stack, &lapses).await;
     assert_eq!(late.refusal(), (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED"));
+}
+
+#[tokio::test]
+async fn a_lobby_that_becomes_ready_at_last_stays_in_sight_of_parties() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "late", json!({})).await;
+    let lobby_id = game.find(&stack, party(2)).await.expect_ok().lobby_id();
+    let ready = game.lobby(&stack, &lobby_id).await;
+    // As another instance saw it before, by a clock by which it was too late.
+    let seen = Lobby { stage: Stage::Starting, ..ready.clone() };
+    let now = stack.clock.now() + Duration::from_secs(3_600);
+    assert_eq!((seen.room_at(now), seen.taken), (None, ready.taken));
+    stack.store().note_room(&seen, now).await.unwrap();
+    assert_eq!(game.lobby(&stack, &lobby_id).await.room, ready.room);
+    assert!(ready.room.is_some());
 }
 
 #[tokio::test]

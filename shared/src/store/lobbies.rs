@@ -28,7 +28,7 @@ use crate::{
     },
     store::{
         client::Store,
-        items::{Item, from_item, number, text},
+        items::{Item, from_item, number, text, to_value},
         keys::{lobby_item, tag_set},
         queries::{items, page, query},
         seats::unvacated_since,
@@ -327,20 +327,21 @@ impl Store {
     /// Notes at which place the index of lobbies with room for parties shows `lobby` at `now`. This is only a
     /// hint.
     ///
-    /// Does nothing when another number of seats is taken since it was read. One write unit, and one or two
-    /// of the index.
+    /// Does nothing when another number of seats is taken since it was read, nor hides a lobby that became
+    /// ready since. One write unit, and one or two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn note_room(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
         let room = lobby.room_at(now);
         let change = if room.is_some() { "SET #room = :room" } else { "REMOVE #room" };
-        let sight = if room.is_some() { " AND attribute_exists(#joinable_from)" } else { "" };
+        let unless = if room.is_some() { "attribute_exists(#joinable_from)" } else { "#stage = :stage" };
         let write = self
             .on_lobby(&lobby.lobby_id)
             .change(change)
-            .when(format!("#taken = :taken{sight}"))
+            .when(format!("#taken = :taken AND {unless}"))
             .with(":taken", number(lobby.taken))
+            .with(":stage", if room.is_none() { Some(to_value(lobby.stage)?) } else { None })
             .with(":room", room.map(number));
         self.update::<Lobby>(write).await.map(|_| ())
     }

@@ -407,7 +407,7 @@ pub fn all() -> Vec<Condition> {
         (Write::HideSilent, &[&["#lease_until <= :now", "attribute_exists(#joinable_from)"]]),
         (Write::ShowRevived, &[&["#joinable_from = :never"]]),
         (Write::ShowRoom, &[&["#taken = :taken", "attribute_exists(#joinable_from)"]]),
-        (Write::HideRoom, &[&["#taken = :taken"]]),
+        (Write::HideRoom, &[&["#taken = :taken", "#stage = :stage"]]),
         (Write::NoteState, &[&["attribute_exists(#server)"]]),
         (Write::OpenOnLaunched, &[&["#stage <> :ended", "#server = :server", "attribute_exists(#launch)"]]),
         (Write::PutLobby, &[&["attribute_not_exists(#lobby_id)"]]),
