@@ -23,7 +23,8 @@ use crate::{
 async fn played(seeds: &str, command: &str, adapter: &str) -> (Output, String) {
     let program = binary("muster-local").to_str().unwrap();
     let adapter = format!("adapters/{adapter}");
-    let arguments = ["kit.mjs", "--seeds", seeds, "--muster-local", program, "--", command, &adapter];
+    let options = ["--seeds", seeds, "--at-once", "4", "--muster-local", program];
+    let arguments = [&["kit.mjs"], &options[..], &["--", command, &adapter]].concat();
     let output = run(&workspace().join("infra/clients/kit"), "node", &arguments).await.expect("it was there");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     (output, printed)

@@ -1,6 +1,6 @@
 // Tests any client of Muster under faults: README.md.
 //
-// Usage: node kit.mjs [--seeds 1000] [--from 0] [--muster-local PROGRAM] -- COMMAND...
+// Usage: node kit.mjs [--seeds 1000] [--from 0] [--at-once 1] [--muster-local PROGRAM] -- COMMAND...
 
 import { parseArgs } from "node:util";
 import { Client } from "./client.mjs";
@@ -8,7 +8,7 @@ import { LOST, NOBODY, play, TWICE } from "./play.mjs";
 import { scriptOf } from "./script.mjs";
 import { Stack } from "./stack.mjs";
 
-const USAGE = "usage: node kit.mjs [--seeds 1000] [--from 0] [--muster-local PROGRAM] -- COMMAND...";
+const USAGE = "usage: node kit.mjs [--seeds 1000] [--from 0] [--at-once 1] [--muster-local PROGRAM] -- COMMAND...";
 /** Violations that are printed one by one. */
 const SHOWN_MAX = 20;
 /** Of 1,000 intents, how many a client may give up: each fault passes. */
@@ -20,11 +20,15 @@ function arguments_() {
   try {
     const { values } = parseArgs({
       args: process.argv.slice(2, end < 0 ? undefined : end),
-      options: { seeds: { type: "string", default: "1000" }, from: { type: "string", default: "0" }, "muster-local": { type: "string" } },
+      options: {
+        seeds: { type: "string", default: "1000" }, from: { type: "string", default: "0" }, "at-once": { type: "string", default: "1" },
+        "muster-local": { type: "string" },
+      },
     });
-    const [seeds, from] = [values.seeds, values.from].map(Number);
-    if (command.length > 0 && Number.isInteger(seeds) && seeds > 0 && Number.isInteger(from) && from >= 0 && from + seeds <= 2 ** 32) {
-      return { seeds, from, program: values["muster-local"], command };
+    const [seeds, from, atOnce] = [values.seeds, values.from, values["at-once"]].map(Number);
+    const isWhole = [seeds, from, atOnce].every(Number.isInteger);
+    if (command.length > 0 && isWhole && seeds > 0 && atOnce > 0 && from >= 0 && from + seeds <= 2 ** 32) {
+      return { seeds, from, atOnce, program: values["muster-local"], command };
     }
   } catch (error) {
     console.error(error.message);
@@ -33,7 +37,7 @@ function arguments_() {
   process.exit(2);
 }
 
-const { seeds, from, program, command } = arguments_();
+const { seeds, from, atOnce, program, command } = arguments_();
 const counts = new Map([["intents", 0], ["requests", 0], ["answered", 0], ["aborted", 0], ["killed", 0], ["gave up", 0], [TWICE, 0], [LOST, 0], [NOBODY, 0]]);
 const count = (name, by = 1) => counts.set(name, counts.get(name) + by);
 let shown = 0;
@@ -52,31 +56,41 @@ function note(seed, { all, requests, violations }) {
   }
 }
 
-/** Ends where nothing can be said of the client. */
-function giveUp(error) {
-  console.error(`kit: ${error.message}`);
-  process.exit(2);
-}
-
 const began = performance.now();
-const stack = await Stack.start(program).catch(giveUp);
-let client = new Client(command, stack);
-try {
-  for (let seed = from; seed < from + seeds; seed++) {
+/** The next seed that nobody has played. */
+let coming = from;
+const stacks = [];
+const clients = [];
+
+/** Plays seed after seed, each when the one before is over. */
+async function playOn(stack) {
+  const start = () => clients[clients.push(new Client(command, stack)) - 1];
+  let client = start();
+  while (coming < from + seeds) {
+    const seed = coming++;
     const rounds = scriptOf(seed);
     // Its process starts while the script is played.
-    const next = rounds.flat().some(({ ends }) => ends === "kill") ? new Client(command, stack) : client;
+    const next = rounds.flat().some(({ ends }) => ends === "kill") ? start() : client;
     note(seed, await play(stack, client, rounds, seed));
     await stack.endLobbies();
     client = next;
   }
-} catch (error) {
-  client.kill();
-  stack.end();
-  giveUp(error);
 }
-client.kill();
-stack.end();
+
+let failure = null;
+try {
+  while (stacks.length < Math.min(atOnce, seeds)) stacks.push(await Stack.start(program));
+  await Promise.all(stacks.map(playOn));
+} catch (error) {
+  failure = error;
+}
+for (const client of clients) client.kill();
+for (const stack of stacks) stack.end();
+if (failure) {
+  // Nothing can be said of the client.
+  console.error(`kit: ${failure.message}`);
+  process.exit(2);
+}
 
 console.log(`\n${command.join(" ")}: seeds ${from} to ${from + seeds - 1} in ${((performance.now() - began) / 1000).toFixed(0)} s\n`);
 for (const [name, number] of counts) console.log(`${name.padEnd(40)}${number.toLocaleString("en-US").padStart(9)}`);

@@ -3,24 +3,7 @@
 import { Muster } from "../../typescript/dist/index.js";
 import { run } from "./adapter.mjs";
 
-/** How much faster the client's clock goes, so that its pauses cost a test little. */
-const FASTER = 10;
-
-const muster = new Muster({
-  url: process.env.MUSTER_URL,
-  token: process.env.MUSTER_TOKEN,
-  now: () => performance.now() * FASTER,
-  sleep: (milliseconds, signal) => new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds / FASTER);
-    signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
-  }),
-});
+const muster = new Muster({ url: process.env.MUSTER_URL, token: process.env.MUSTER_TOKEN });
 
 const taken = (seat) => ({ seat, lobbyId: seat.lobbyId, tokens: seat.party.map(({ token }) => token) });
 

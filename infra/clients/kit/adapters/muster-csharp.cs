@@ -3,7 +3,6 @@
 using System;
 using System.Collections.Concurrent;
 using System.Collections.Generic;
-using System.Diagnostics;
 using System.Linq;
 using System.Threading;
 using System.Threading.Tasks;
@@ -12,19 +11,10 @@ using Muster.Api;
 
 static class Adapter
 {
-    /// <summary>
-    /// How much faster the client's clock goes, so that its pauses cost a test little, and its deadlines still bear a busy machine.
-    /// </summary>
-    const double Faster = 3;
-
     static readonly ConcurrentDictionary<string, Seat> Seats = new ConcurrentDictionary<string, Seat>();
     static readonly ConcurrentDictionary<string, CancellationTokenSource> Aborts = new ConcurrentDictionary<string, CancellationTokenSource>();
-    static readonly Matchmaker Matchmaker = new Matchmaker(
-        Environment.GetEnvironmentVariable("MUSTER_URL"), Environment.GetEnvironmentVariable("MUSTER_TOKEN"), new Platform
-        {
-            Now = () => Stopwatch.GetTimestamp() * 1000.0 / Stopwatch.Frequency * Faster,
-            Sleep = (milliseconds, cancellation) => Task.WhenAny(Task.Delay(TimeSpan.FromMilliseconds(milliseconds / Faster), cancellation)),
-        });
+    static readonly Matchmaker Matchmaker =
+        new Matchmaker(Environment.GetEnvironmentVariable("MUSTER_URL"), Environment.GetEnvironmentVariable("MUSTER_TOKEN"));
 
     static void Main()
     {

@@ -1,20 +1,6 @@
 extends SceneTree
 ## The addon of Godot: `godot --headless --no-header --path ../../godot --script` this file.
 
-
-## A clock that goes four times faster, so that pauses cost a test little.
-class FastWorld:
-	extends MusterWorld
-
-	const FASTER := 4
-
-	func now_msec() -> float:
-		return super() * FASTER
-
-	func after(msec: float, then: Callable) -> void:
-		super(msec / FASTER, then)
-
-
 var _client := MusterClient.new()
 var _seats: Dictionary[String, MusterSeat]
 var _calls: Dictionary[String, MusterCall]
@@ -24,7 +10,6 @@ var _reader := Thread.new()
 func _initialize() -> void:
 	_client.url = OS.get_environment("MUSTER_URL")
 	_client.token = OS.get_environment("MUSTER_TOKEN")
-	_client.world = FastWorld.new(_client)
 	root.add_child(_client)
 	_reader.start(_read)
 
@@ -49,8 +34,7 @@ func _perform(intent: Dictionary) -> void:
 			_calls[intent["of"]].cancel()
 		return
 	var id: String = intent["id"]
-	# A slow machine's time does not go faster.
-	var call := MusterCall.new(MusterCall.DEADLINE_MSEC * FastWorld.FASTER)
+	var call := MusterCall.new()
 	_calls[id] = call
 	var result := await _carry_out(intent, call)
 	if result.error != null:

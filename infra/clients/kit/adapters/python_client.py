@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import selectors
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "../../python/src"))
 
 from muster_client import Muster, MusterError, Seat
-
-# How much faster the client's clock goes, so that its pauses cost a test little.
-FASTER = 10
-
-
-class FastSelector(selectors.DefaultSelector):
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        return super().select(timeout / FASTER if timeout else timeout)
-
-
-class FastLoop(asyncio.SelectorEventLoop):
-    def time(self) -> float:
-        return super().time() * FASTER
 
 
 async def read() -> asyncio.StreamReader:
@@ -73,5 +59,4 @@ async def main() -> None:
             answering.add(asyncio.create_task(answer(muster, intent, task)))
 
 
-loop = FastLoop(FastSelector())
-loop.run_until_complete(main())
+asyncio.run(main())

@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "outcomes are lines of the output")]
 
-use std::{collections::HashMap, env, sync::Arc, time::Duration};
+use std::{collections::HashMap, env, sync::Arc};
 
 use muster_client::{
     Error, Muster, Seat,
@@ -14,11 +14,6 @@ use tokio::{
     io::{AsyncBufReadExt as _, BufReader, stdin},
     sync::{Mutex, oneshot},
 };
-
-/// How much faster the client's clock goes, so that its pauses cost a test little.
-const FASTER: u32 = 10;
-/// A minute of real time.
-const DEADLINE: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
 struct Intent {
@@ -40,9 +35,7 @@ struct Played {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let muster = Muster::new(&env::var("MUSTER_URL")?, &env::var("MUSTER_TOKEN")?)
-        .with_deadline(DEADLINE)
-        .with_pace(FASTER);
+    let muster = Muster::new(&env::var("MUSTER_URL")?, &env::var("MUSTER_TOKEN")?);
     let played = Arc::new(Played::default());
     let mut lines = BufReader::new(stdin()).lines();
     while let Some(line) = lines.next_line().await? {
