@@ -120,6 +120,7 @@ impl GameServer {
                     game.end();
                     self.games.lock().unwrap_or_else(PoisonError::into_inner).remove(lobby.id());
                 }
+                Event::Registered => self.events.note("game server registered again".to_owned()),
                 Event::Stopped => break,
                 Event::Replaced(error) => return Err(error.into()),
                 // The next heartbeat makes up for a failure.

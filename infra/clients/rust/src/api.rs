@@ -326,7 +326,9 @@ pub struct RegisterServerRequest {
 /// Where players connect: at `port`, or at any of `port_range`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerPort {
-    /// A name, or an address on which players reach it.
+    /// A name, or an address on which players reach it. When empty, the address that the registration of a
+    /// server on demand comes from.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub hostname: String,
     /// The port.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -378,7 +380,7 @@ pub struct HeartbeatResponse {
 }
 
 /// A lobby, as its game server sees it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerLobby {
     /// Identifies it.
     pub lobby_id: String,
@@ -395,13 +397,14 @@ pub struct ServerLobby {
     /// Its seats that are held.
     pub seats: HeldSeats,
     /// What its creator gave for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lobby_config: Option<Json>,
     /// When it was created, in RFC 3339.
     pub created_at: String,
 }
 
 /// Seats that are held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSeats {
     /// Of players on their way.
     pub reserved: u32,
@@ -410,20 +413,24 @@ pub struct HeldSeats {
 }
 
 /// Who connected.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectPlayerResponse {
     /// Names the player within the lobby, also after coming back.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
     /// How many tokens of the seat there were before.
     #[serde(default)]
     pub generation: u32,
     /// Whether another connection of the player may still be open.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaced: bool,
     /// Names the player's party.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub party_id: Option<String>,
     /// How many came together.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub party_size: Option<u32>,
     /// What the client says of its player; nobody has checked it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub player_data: Option<Json>,
 }

@@ -2,6 +2,7 @@
 
 use std::{fmt, ops::Deref, time::Duration};
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -10,25 +11,32 @@ pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug)]
 pub struct Error(Box<Refusal>);
 
-/// What the response said.
-#[derive(Debug, Default)]
+/// What the response said. Serialized it is the body of one, such as for a player who is refused.
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The HTTP status; 0 where no whole response came.
+    #[serde(skip)]
     pub status: u16,
     /// The stable code; absent where the gateway responded, or nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// For people; may change.
     pub message: String,
     /// After how long a retry makes sense.
+    #[serde(skip)]
     pub retry_after: Option<Duration>,
     /// Identifies the request in the service's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ray_id: Option<String>,
     /// A page that explains the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub documentation: Option<String>,
     /// What the code promises, such as `max`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// The problem of the network, or of the request that could not be sent.
+    #[serde(skip)]
     pub(crate) cause: Option<Cause>,
 }
 

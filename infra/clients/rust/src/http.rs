@@ -91,29 +91,7 @@ impl Transport for reqwest::Client {
 }
 
 /// Where requests go.
-#[derive(Clone)]
-pub(crate) struct World {
-    pub(crate) transport: Arc<dyn Transport>,
-    /// How many times faster than usual everything waits; 1 but in tests.
-    pub(crate) pace: u32,
-}
-
-impl World {
-    /// Waits before the next attempt.
-    pub(crate) async fn wait(&self, time: Duration) {
-        sleep(time / self.pace).await;
-    }
-
-    /// When so much time has passed from now on.
-    pub(crate) fn after(&self, time: Duration) -> Instant {
-        Instant::now() + time / self.pace
-    }
-
-    /// Whether it is later than `end` after another wait.
-    pub(crate) fn is_beyond(&self, wait: Duration, end: Instant) -> bool {
-        self.after(wait) >= end
-    }
-}
+pub(crate) type World = Arc<dyn Transport>;
 
 /// The wait before the next attempt: what the service asks for, and a full jitter.
 pub(crate) fn delay(failures: u32, retry_after: Option<Duration>) -> Duration {
@@ -130,7 +108,7 @@ pub(crate) async fn attempt<T: DeserializeOwned>(
     call: &Call,
     limit: Duration,
 ) -> Result<T, Error> {
-    let reply = timeout(limit / world.pace, world.transport.send(call.clone())).await;
+    let reply = timeout(limit, world.send(call.clone())).await;
     let reply = reply.map_err(|late| Error::no_response(Some(late.into())))?;
     let reply = reply.map_err(|lost| Error::no_response(Some(lost)))?;
     if !(200..300).contains(&reply.status) {
@@ -149,19 +127,19 @@ pub(crate) async fn send<T: DeserializeOwned>(
     call: &Call,
     deadline: Duration,
 ) -> Result<T, Error> {
-    let end = world.after(deadline);
+    let end = Instant::now() + deadline;
     let mut failures = 0;
     loop {
-        let left = end.saturating_duration_since(Instant::now()) * world.pace;
+        let left = end.saturating_duration_since(Instant::now());
         let error = match attempt(world, call, call.attempt.min(left)).await {
             Err(error) if error.is_transient() => error,
             answer => return answer,
         };
         let wait = delay(failures, error.retry_after);
-        if world.is_beyond(wait, end) {
+        if Instant::now() + wait >= end {
             return Err(error);
         }
-        world.wait(wait).await;
+        sleep(wait).await;
         failures += 1;
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn take(
     let (sender, receiver) = oneshot::channel();
     let intent = Intent {
         asker: Some(sender),
-        end: world.after(deadline),
+        end: Instant::now() + deadline,
         last: None,
         is_uncertain: false,
         world: world.clone(),
@@ -126,13 +126,13 @@ impl Intent {
             }
             let wait = delay(failures, error.retry_after);
             self.last = Some(error);
-            if self.asker.is_some() && self.world.is_beyond(wait, self.end) {
+            let until = Instant::now() + wait;
+            if self.asker.is_some() && until >= self.end {
                 self.give_up(None);
             }
-            if self.asker.is_none() && self.world.is_beyond(wait, self.end) {
+            if self.asker.is_none() && until >= self.end {
                 return;
             }
-            let until = self.world.after(wait);
             self.until(sleep_until(until)).await;
             failures += 1;
         }
@@ -165,6 +165,6 @@ impl Intent {
         let Some(asker) = self.asker.take() else { return };
         let late = || Error::no_response(None);
         let _left = asker.send(Err(error.or_else(|| self.last.take()).unwrap_or_else(late)));
-        self.end = self.world.after(GIVE_BACK);
+        self.end = Instant::now() + GIVE_BACK;
     }
 }

@@ -15,7 +15,7 @@ use crate::{
         ListRegionsResponse, RegionInfo,
     },
     error::Error,
-    http::{Call, DEADLINE, LONG_ATTEMPT, Transport, World, send},
+    http::{Call, DEADLINE, LONG_ATTEMPT, World, send},
     intent::{seat_call, take},
     seat::Seat,
 };
@@ -40,15 +40,14 @@ pub(crate) struct Service {
 }
 
 /// The HTTP client that is used without one of the application's: TLS by `ring`, unless the application has
-/// chosen a provider before.
-///
-/// # Panics
-/// Where the system has no certificates that TLS could be checked against.
+/// chosen a provider before. Where the system has no certificates, such as in a bare container, it trusts
+/// none.
 #[must_use]
 pub fn http_client() -> reqwest::Client {
     // An error says that the application has chosen a provider of its own.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::new()
+    let trusting_none = |_| reqwest::Client::builder().tls_certs_only([]).build().unwrap_or_default();
+    reqwest::Client::builder().build().unwrap_or_else(trusting_none)
 }
 
 impl Muster {
@@ -62,7 +61,7 @@ impl Muster {
     /// The same over an HTTP client of the application's.
     #[must_use]
     pub fn with_http(url: &str, token: &str, http: reqwest::Client) -> Self {
-        let world = World { transport: Arc::new(http.clone()) as Arc<dyn Transport>, pace: 1 };
+        let world: World = Arc::new(http.clone());
         let (url, token) = (url.trim_end_matches('/').to_owned(), Some(token.to_owned()));
         let service = Arc::new(Service { world, url, token, deadline: DEADLINE, http });
         // Closed, it takes tasks all the same, and tells when there are none.
@@ -78,18 +77,10 @@ impl Muster {
         self
     }
 
-    /// The same, so many times as fast: for tests.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_pace(mut self, pace: u32) -> Self {
-        Arc::make_mut(&mut self.service).world.pace = pace;
-        self
-    }
-
     #[cfg(test)]
-    pub(crate) fn over(transport: Arc<dyn Transport>) -> Self {
+    pub(crate) fn over(world: World) -> Self {
         let mut muster = Self::new("http://muster.test", "public");
-        Arc::make_mut(&mut muster.service).world.transport = transport;
+        Arc::make_mut(&mut muster.service).world = world;
         muster
     }
 

@@ -25,7 +25,7 @@ fn rules() -> Value {
 }
 
 /// A response of the rules; `None` where there is none.
-fn reply_of(case: &Value) -> Option<Reply> {
+pub(crate) fn reply_of(case: &Value) -> Option<Reply> {
     let response = case.as_object()?;
     let text = |name: &str| response.get(name).and_then(Value::as_str);
     let mut body = text("body").unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ fn reply_of(case: &Value) -> Option<Reply> {
     })
 }
 
-fn ok(body: &Value) -> Option<Reply> {
+pub(crate) fn ok(body: &Value) -> Option<Reply> {
     Some(Reply { status: 200, body: body.to_string().into_bytes(), ..Reply::default() })
 }
 
@@ -55,18 +55,18 @@ fn seat() -> Option<Reply> {
 
 /// Responds by a script, each time after a second.
 #[derive(Default)]
-struct Scripted {
+pub(crate) struct Scripted {
     replies: Mutex<VecDeque<Option<Reply>>>,
-    sent: Mutex<Vec<(Call, tokio::time::Instant)>>,
+    pub(crate) sent: Mutex<Vec<(Call, tokio::time::Instant)>>,
     answered: AtomicUsize,
 }
 
 impl Scripted {
-    fn new(replies: impl IntoIterator<Item = Option<Reply>>) -> Arc<Self> {
+    pub(crate) fn new(replies: impl IntoIterator<Item = Option<Reply>>) -> Arc<Self> {
         Arc::new(Self { replies: Mutex::new(replies.into_iter().collect()), ..Self::default() })
     }
 
-    fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         let last = |call: &Call| call.url.rsplit('/').next().unwrap().to_owned();
         self.sent.lock().unwrap().iter().map(|(call, _)| last(call)).collect()
     }
@@ -97,7 +97,7 @@ async fn each_response_of_the_rules_is_retried_or_final_after_its_wait() {
     for case in rules()["responses"].as_array().unwrap() {
         let reply = reply_of(&case["response"]);
         let transport = Scripted::new([reply, seat()]);
-        let found = Muster::over(Arc::clone(&transport) as Arc<dyn Transport>).find(&request()).await;
+        let found = Muster::over(Arc::clone(&transport) as World).find(&request()).await;
         let sent = transport.sent.lock().unwrap();
         let is_retried = case["is_retried"].as_bool().unwrap();
         assert_eq!((found.is_ok(), sent.len()), (is_retried, 1 + usize::from(is_retried)), "{case}");
@@ -138,7 +138,7 @@ async fn a_seat_of_an_intent_that_was_given_up_is_left() {
         let before = case["before"].as_array().unwrap();
         let steps: Vec<_> = before.iter().chain(case["then"].as_array().unwrap()).map(scripted).collect();
         let transport = Scripted::new(steps);
-        let muster = Muster::over(Arc::clone(&transport) as Arc<dyn Transport>);
+        let muster = Muster::over(Arc::clone(&transport) as World);
         let wanted = request();
         let mut finding = Box::pin(muster.find(&wanted));
         let is_during_attempt = case["during"] == "attempt";
@@ -169,7 +169,7 @@ async fn a_seat_of_an_intent_that_was_given_up_is_left() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_arrives_as_the_wait_ends_is_given_back() {
     let transport = Scripted::new([seat()]);
-    let muster = Muster::over(Arc::clone(&transport) as Arc<dyn Transport>);
+    let muster = Muster::over(Arc::clone(&transport) as World);
     let wanted = request();
     let mut finding = Box::pin(muster.find(&wanted));
     assert!(futures_util::poll!(&mut finding).is_pending());
@@ -188,7 +188,7 @@ async fn an_answer_that_arrives_as_the_wait_ends_is_given_back() {
 async fn nothing_is_looked_for_after_a_retry_after_beyond_the_limit() {
     let later = json!({ "status": 503, "retry_after": "3600", "body": "" });
     let transport = Scripted::new([reply_of(&later)]);
-    let muster = Muster::over(Arc::clone(&transport) as Arc<dyn Transport>);
+    let muster = Muster::over(Arc::clone(&transport) as World);
     assert_eq!(muster.find(&request()).await.unwrap_err().status, 503);
     let began = tokio::time::Instant::now();
     muster.settled().await;
@@ -196,11 +196,11 @@ async fn nothing_is_looked_for_after_a_retry_after_beyond_the_limit() {
     assert_eq!(transport.paths(), ["find"]);
 }
 
-fn registered() -> Option<Reply> {
+pub(crate) fn registered() -> Option<Reply> {
     ok(&json!({ "server_id": "server", "lease_expires_at": null }))
 }
 
-fn lobbies(ids: &[&str], more: &Value) -> Option<Reply> {
+pub(crate) fn lobbies(ids: &[&str], more: &Value) -> Option<Reply> {
     let lobbies: Vec<_> = ids
         .iter()
         .map(|id| {
@@ -221,8 +221,7 @@ async fn server(
 ) -> Result<(GameServer, tokio::sync::mpsc::UnboundedReceiver<Event>), Error> {
     let options =
         ServerOptions { heartbeat, ..ServerOptions::new("http://muster.test", "server_1", "fra", [].into()) };
-    let transport = Arc::clone(transport) as Arc<dyn Transport>;
-    GameServer::start_in(World { transport, pace: 1 }, options).await
+    GameServer::start_in(Arc::clone(transport) as World, options).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,6 +267,7 @@ async fn each_response_to_a_heartbeat_has_the_consequence_of_the_rules() {
             "error" => assert!(beaten.unwrap_err().is("TOKEN_REVOKED"), "{case}"),
             "exit" => assert!(matches!(event, Some(Event::Replaced(_))), "{case}: {event:?}"),
             "stop" => assert!(matches!(event, Some(Event::Stopped)), "{case}: {event:?}"),
+            "register" => assert!(matches!(event, Some(Event::Registered)), "{case}: {event:?}"),
             _ => assert!(beaten.is_ok() && event.is_none(), "{case}: {event:?}"),
         }
     }
@@ -302,4 +302,6 @@ fn a_refusal_says_what_the_body_says() {
     assert!(error.is("MATCHMAKER_PARTY_TOO_LARGE") && !error.is_transient());
     assert_eq!((error.metadata.get("max"), error.ray_id.as_deref()), (Some(&json!(4)), Some("ray")));
     assert_eq!(error.to_string(), "refused");
+    let body = json!({ "code": "MATCHMAKER_PARTY_TOO_LARGE", "message": "refused", "ray_id": "ray", "metadata": { "max": 4 } });
+    assert_eq!(json!(*error), body);
 }

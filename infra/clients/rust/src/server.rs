@@ -1,7 +1,7 @@
 //! A game server: registers, renews its lease, learns of its lobbies and admits their players.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -13,8 +13,8 @@ use reqwest::Method;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep},
+    sync::{Notify, mpsc},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -26,9 +26,12 @@ use crate::{
     muster::http_client,
 };
 
+use lobby::unless_over;
 pub use lobby::{Lobby, Player};
 
 mod lobby;
+#[cfg(test)]
+mod tests;
 
 const LEASE_LEAST: Duration = Duration::from_secs(30);
 const HEARTBEATS_PER_LEASE: u32 = 3;
@@ -65,8 +68,16 @@ pub struct ServerOptions {
     pub start_id: Option<String>,
     /// For how long players may come back after a crash, with `start_id`; two minutes by default.
     pub keep: Duration,
-    /// Between heartbeats; 30 seconds by default. The lease is three times that, and at least 30 seconds.
+    /// Between heartbeats while a lobby may come; 30 seconds by default. A server that has all its lobbies,
+    /// or drains, sends three per lease.
     pub heartbeat: Duration,
+    /// For how long Muster counts the server as alive after a heartbeat; by default three times the time
+    /// between them, and at least 30 seconds.
+    pub lease: Option<Duration>,
+    /// How long the registration may take, repetitions included; a minute by default.
+    pub deadline: Duration,
+    /// An HTTP client of the application's, which several servers may share; [`http_client`] without it.
+    pub http: Option<reqwest::Client>,
     /// Whether lobbies are ready at once; by default. Without it, `heartbeat` has to be short.
     pub auto_ready: bool,
     /// The build that it runs, where it is started by hand for versions whose `servers` name it.
@@ -91,6 +102,9 @@ impl ServerOptions {
             start_id: None,
             keep: Duration::from_secs(120),
             heartbeat: Duration::from_secs(30),
+            lease: None,
+            deadline: DEADLINE,
+            http: None,
             auto_ready: true,
             build: None,
             is_on_demand: false,
@@ -115,6 +129,17 @@ impl ServerOptions {
             ..Self::new(&url?, &token?, &region?, ports)
         })
     }
+
+    /// The lease, whether it is given or follows from `heartbeat`.
+    #[must_use]
+    pub fn lease_or_default(&self) -> Duration {
+        self.lease.unwrap_or_else(|| LEASE_LEAST.max(self.heartbeat * HEARTBEATS_PER_LEASE))
+    }
+
+    /// The time between heartbeats that the lease needs, and for which a call that keeps it is repeated.
+    fn pulse(&self) -> Duration {
+        self.lease_or_default() / HEARTBEATS_PER_LEASE
+    }
 }
 
 /// What happens to a game server.
@@ -124,6 +149,8 @@ pub enum Event {
     Lobby(Lobby),
     /// A lobby that has ended.
     Ended(Lobby),
+    /// The server has registered again, because Muster did not know it any more. Its lobbies have ended.
+    Registered,
     /// The server is deregistered and has no lobby any more, or Muster had it started and wants it no more:
     /// the process is to end.
     Stopped,
@@ -133,8 +160,8 @@ pub enum Event {
     Failed(Error),
 }
 
-/// A game server. Clones are the same server, which goes on until it [drains](Self::drain) or
-/// [stops](Self::stop).
+/// A game server. Clones are the same server, which goes on until it [drains](Self::drain),
+/// [stops](Self::stop) or [closes](Self::close).
 #[derive(Clone)]
 pub struct GameServer {
     inner: Arc<Inner>,
@@ -145,7 +172,9 @@ struct Inner {
     world: World,
     start_id: String,
     server_id: Mutex<String>,
-    lobbies: Mutex<HashMap<String, Lobby>>,
+    lobbies: Mutex<BTreeMap<String, Lobby>>,
+    /// Notified when a lobby has ended: another may come in its place.
+    freed: Notify,
     events: mpsc::UnboundedSender<Event>,
     /// When the last heartbeat began. Locked during one, so that no response undoes a later one.
     beat_at: tokio::sync::Mutex<Option<Instant>>,
@@ -166,10 +195,10 @@ impl GameServer {
     /// players before.
     ///
     /// # Errors
-    /// [`Error`], where the registration is refused, or gets no response within a minute.
+    /// [`Error`], where the registration is refused, or gets no response before the deadline.
     pub async fn start(options: ServerOptions) -> Result<(Self, mpsc::UnboundedReceiver<Event>), Error> {
-        let world = World { transport: Arc::new(http_client()), pace: 1 };
-        Self::start_in(world, options).await
+        let http = options.http.clone().unwrap_or_else(http_client);
+        Self::start_in(Arc::new(http), options).await
     }
 
     pub(crate) async fn start_in(
@@ -186,6 +215,7 @@ impl GameServer {
                 start_id,
                 server_id: Mutex::default(),
                 lobbies: Mutex::default(),
+                freed: Notify::new(),
                 events,
                 beat_at: tokio::sync::Mutex::default(),
                 accepted_at: Mutex::new(Instant::now()),
@@ -194,7 +224,7 @@ impl GameServer {
                 over: CancellationToken::new(),
             }),
         };
-        server.register(DEADLINE).await?;
+        server.register(server.inner.options.deadline).await?;
         server.beat().await?;
         tokio::spawn(server.clone().run());
         Ok((server, received))
@@ -206,19 +236,30 @@ impl GameServer {
         lock(&self.inner.server_id).clone()
     }
 
-    /// The lobbies that run.
+    /// The lobbies that run, by their identifiers.
     #[must_use]
     pub fn lobbies(&self) -> Vec<Lobby> {
         lock(&self.inner.lobbies).values().cloned().collect()
     }
 
-    /// Admits a player who shows lobby and token: looks for a lobby that is too young to be listed, and
-    /// reports the player connected.
+    /// Whether it is deregistered, by itself or by an operator, so that no new lobbies come.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.inner.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// When the last heartbeat began that was accepted. After three leases without one its lobbies are gone.
+    #[must_use]
+    pub fn accepted_at(&self) -> Instant {
+        *lock(&self.inner.accepted_at)
+    }
+
+    /// A lobby that runs. Looks for one that is too young to be listed.
     ///
     /// # Errors
-    /// [`Error`], where the player is to be refused, by its code; [`Error::is_transient`] where Muster cannot
+    /// `MATCHMAKER_LOBBY_NOT_FOUND`, where it does not run here; [`Error::is_transient`] where Muster cannot
     /// say.
-    pub async fn admit(&self, lobby_id: &str, token: &str) -> Result<Player, Error> {
+    pub async fn lobby(&self, lobby_id: &str) -> Result<Lobby, Error> {
         for pause in LOOKS {
             if self.has(lobby_id) || self.is_over() {
                 break;
@@ -227,9 +268,19 @@ impl GameServer {
             self.look_for(lobby_id).await?;
         }
         let lobby = lock(&self.inner.lobbies).get(lobby_id).cloned();
-        let unknown =
-            || Error::refused("MATCHMAKER_LOBBY_NOT_FOUND", "the game server does not run this lobby");
-        lobby.ok_or_else(unknown)?.admit(token).await
+        lobby.ok_or_else(|| {
+            Error::refused("MATCHMAKER_LOBBY_NOT_FOUND", "the game server does not run this lobby")
+        })
+    }
+
+    /// Admits a player who shows lobby and token: looks for the [lobby](Self::lobby), and reports the player
+    /// connected.
+    ///
+    /// # Errors
+    /// [`Error`], where the player is to be refused, by its code; [`Error::is_transient`] where Muster cannot
+    /// say.
+    pub async fn admit(&self, lobby_id: &str, token: &str) -> Result<Player, Error> {
+        self.lobby(lobby_id).await?.admit(token).await
     }
 
     /// Sends a heartbeat now. During another one it is the next, for all who ask meanwhile.
@@ -270,6 +321,15 @@ impl GameServer {
         Ok(())
     }
 
+    /// Ends at once, without a call of Muster, which ends its lobbies when the lease expires: they have ended
+    /// here, and no heartbeat follows.
+    pub fn close(&self) {
+        for lobby in self.lobbies() {
+            self.ended(&lobby);
+        }
+        self.inner.over.cancel();
+    }
+
     async fn deregister(&self, end_lobbies: bool) -> Result<(), Error> {
         self.inner.is_stopping.store(true, Ordering::Relaxed);
         match self.servers::<Value>("deregister", json!({ "end_lobbies": end_lobbies })).await {
@@ -283,7 +343,26 @@ impl GameServer {
         loop {
             tokio::select! {
                 () = self.inner.over.cancelled() => return,
-                () = sleep(self.inner.options.heartbeat) => self.beat_and_report().await,
+                () = self.due() => self.beat_and_report().await,
+            }
+        }
+    }
+
+    /// Returns when another heartbeat is due.
+    async fn due(&self) {
+        let Inner { options, freed, beat_at, .. } = &*self.inner;
+        loop {
+            let last = beat_at.lock().await.unwrap_or_else(Instant::now);
+            let may_get_lobbies =
+                !self.is_draining() && lock(&self.inner.lobbies).len() < options.capacity as usize;
+            let pause =
+                if may_get_lobbies { options.heartbeat.min(options.pulse()) } else { options.pulse() };
+            if last.elapsed() >= pause {
+                return;
+            }
+            tokio::select! {
+                () = sleep_until(last + pause) => {}
+                () = freed.notified() => {}
             }
         }
     }
@@ -291,16 +370,12 @@ impl GameServer {
     async fn beat_and_report(&self) {
         if let Err(error) = self.beat().await {
             self.tell(Event::Failed(error));
-            let Inner { options, accepted_at, .. } = &*self.inner;
-            if options.is_on_demand && lock(accepted_at).elapsed() >= self.lease() * LEASES_WITHOUT_HEARTBEAT
-            {
+            let options = &self.inner.options;
+            let given_up_after = options.lease_or_default() * LEASES_WITHOUT_HEARTBEAT;
+            if options.is_on_demand && self.accepted_at().elapsed() >= given_up_after {
                 self.finish();
             }
         }
-    }
-
-    fn lease(&self) -> Duration {
-        LEASE_LEAST.max(self.inner.options.heartbeat * HEARTBEATS_PER_LEASE)
     }
 
     /// Sends a heartbeat in the background.
@@ -320,7 +395,7 @@ impl GameServer {
             game_modes: game_modes.clone(),
             capacity: *capacity,
             ports: ports.clone(),
-            lease_seconds: self.lease().as_secs(),
+            lease_seconds: self.inner.options.lease_or_default().as_secs(),
             auto_ready: *auto_ready,
             build: build.clone(),
         };
@@ -374,15 +449,18 @@ impl GameServer {
     /// Whom the service does not know has drained, was given up, or registers again. Either way its lobbies
     /// are gone.
     async fn forgotten(&self) -> Result<HeartbeatResponse, Error> {
-        if self.inner.is_stopping.load(Ordering::Relaxed) || self.inner.options.is_on_demand {
+        if self.is_draining() || self.inner.options.is_on_demand {
             self.finish();
         } else {
-            match self.register(self.inner.options.heartbeat).await {
+            match self.register(self.inner.options.pulse()).await {
                 Err(error) if error.is("MATCHMAKER_LOBBY_STATE_CONFLICT") => {
                     self.close();
                     self.tell(Event::Replaced(error));
                 }
-                registered => registered?,
+                registered => {
+                    registered?;
+                    self.tell(Event::Registered);
+                }
             }
         }
         Ok(HeartbeatResponse::default())
@@ -404,7 +482,7 @@ impl GameServer {
             return Ok(());
         }
         if let Some(last) = *beat_at {
-            tokio::time::sleep_until(last + LOOK_PAUSE).await;
+            sleep_until(last + LOOK_PAUSE).await;
         }
         *beat_at = Some(Instant::now());
         self.heartbeat().await
@@ -412,10 +490,12 @@ impl GameServer {
 
     pub(crate) async fn end_lobby(&self, lobby: &Lobby) -> Result<(), Error> {
         let (token, body) = (&self.inner.options.token, json!({ "lobby_id": lobby.id() }));
-        let _empty: Value = self.call(Method::POST, "servers/end-lobby", token, &body, DEADLINE).await?;
+        let ended = self.call::<Value>(Method::POST, "servers/end-lobby", token, &body, DEADLINE).await;
+        unless_over(ended.map(drop))?;
         self.ended(lobby);
-        if self.inner.is_stopping.load(Ordering::Relaxed) {
-            self.beat().await?;
+        if self.is_draining() {
+            // That was perhaps the last one.
+            self.beat_soon();
         }
         Ok(())
     }
@@ -425,21 +505,15 @@ impl GameServer {
     }
 
     fn ended(&self, lobby: &Lobby) {
-        lock(&self.inner.lobbies).remove(lobby.id());
-        if lobby.note_end() {
+        if lock(&self.inner.lobbies).remove(lobby.id()).is_some() {
+            lobby.note_end();
+            self.inner.freed.notify_one();
             self.tell(Event::Ended(lobby.clone()));
         }
     }
 
     fn is_over(&self) -> bool {
         self.inner.over.is_cancelled()
-    }
-
-    fn close(&self) {
-        for lobby in self.lobbies() {
-            self.ended(&lobby);
-        }
-        self.inner.over.cancel();
     }
 
     fn finish(&self) {
@@ -459,8 +533,9 @@ impl GameServer {
             fields.insert("server_id".to_owned(), self.id().into());
             fields.insert("start_id".to_owned(), self.inner.start_id.as_str().into());
         }
-        let Inner { options: ServerOptions { token, heartbeat, .. }, .. } = &*self.inner;
-        self.call(Method::POST, &format!("servers/{operation}"), token, &body, *heartbeat).await
+        let options = &self.inner.options;
+        let path = format!("servers/{operation}");
+        self.call(Method::POST, &path, &options.token, &body, options.pulse()).await
     }
 
     pub(crate) async fn call<T: DeserializeOwned>(

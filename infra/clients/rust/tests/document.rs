@@ -128,7 +128,8 @@ fn requests_have_each_field() {
     };
     has_the_fields("CreateLobbyRequest", &[create]);
     let range = PortRange { min: 1, max: 2 };
-    let port = ServerPort { port: Some(1), port_range: Some(range), ..ServerPort::default() };
+    let port =
+        ServerPort { hostname: text(), port: Some(1), port_range: Some(range), ..ServerPort::default() };
     let register = RegisterServerRequest {
         server_id: Some(text()),
         game_modes: vec![text()],

@@ -2,16 +2,15 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use reqwest::Method;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::{ConnectPlayerResponse, HeldSeats, Json, Publicity, ServerLobby},
@@ -39,7 +38,7 @@ struct Shared {
     /// When this process learned of it.
     since: Instant,
     state: Mutex<State>,
-    is_ended: AtomicBool,
+    end: CancellationToken,
 }
 
 struct State {
@@ -71,8 +70,8 @@ impl Lobby {
             shown: HashSet::new(),
             connected: HashSet::new(),
         };
-        let (since, is_ended) = (Instant::now(), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { assigned, since, state: state.into(), is_ended }), server }
+        let (since, end) = (Instant::now(), CancellationToken::new());
+        Self { shared: Arc::new(Shared { assigned, since, state: state.into(), end }), server }
     }
 
     /// Identifies it.
@@ -111,6 +110,13 @@ impl Lobby {
         self.shared.assigned.lobby_config.as_ref()
     }
 
+    /// All that the last heartbeat said of it, with its own token.
+    #[must_use]
+    pub fn assigned(&self) -> ServerLobby {
+        let State { token, seats, .. } = &*self.state();
+        ServerLobby { lobby_token: token.clone(), seats: *seats, ..self.shared.assigned.clone() }
+    }
+
     /// Seats that are held, as of the last heartbeat.
     #[must_use]
     pub fn seats(&self) -> HeldSeats {
@@ -126,7 +132,12 @@ impl Lobby {
     /// Whether it has ended.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.shared.is_ended.load(Ordering::Relaxed)
+        self.shared.end.is_cancelled()
+    }
+
+    /// Returns once it has ended.
+    pub async fn ended(&self) {
+        self.shared.end.cancelled().await;
     }
 
     /// Reports a player as connected. [`GameServer::admit`] finds the lobby first.
@@ -153,6 +164,30 @@ impl Lobby {
         showing.is_admitted = true;
         self.state().connected.insert(token.to_owned());
         Ok(Player { lobby: self.clone(), token: token.to_owned(), details })
+    }
+
+    /// Reports that a connection ended, by the player's token, such as of a player whom an earlier process
+    /// admitted; the seat is kept for so long, by default as the mode says.
+    ///
+    /// # Errors
+    /// [`Error`], also where the lobby has ended.
+    pub async fn disconnected(&self, token: &str, keep: Option<Duration>) -> Result<(), Error> {
+        let is_empty = {
+            let mut state = self.state();
+            state.shown.remove(token);
+            state.connected.remove(token);
+            state.connected.is_empty()
+        };
+        let mut body = Map::from_iter([("player_token".to_owned(), token.into())]);
+        if let Some(keep) = keep {
+            body.insert("keep_seconds".to_owned(), keep.as_secs().into());
+        }
+        self.change(Method::POST, "players/disconnected", &Value::Object(body)).await?;
+        if is_empty && !self.is_ended() {
+            // Without players the lobby may have ended.
+            self.server.beat_soon();
+        }
+        Ok(())
     }
 
     /// Reports the lobby as ready, where the game server has `auto_ready` off.
@@ -184,7 +219,7 @@ impl Lobby {
     /// # Errors
     /// As [`Self::ready`].
     pub async fn set_state(&self, state: &Json) -> Result<(), Error> {
-        self.change_unless_over(Method::PUT, "lobbies/state", state).await
+        unless_over(self.change(Method::PUT, "lobbies/state", state).await)
     }
 
     /// Has the seats of all connected players kept: a process that starts anew has none of their
@@ -194,15 +229,31 @@ impl Lobby {
     /// As [`Self::ready`].
     pub async fn keep_everyone(&self, keep: Duration) -> Result<(), Error> {
         let body = json!({ "everyone": true, "keep_seconds": keep.as_secs() });
-        self.change_unless_over(Method::POST, "players/disconnected", &body).await
+        unless_over(self.change(Method::POST, "players/disconnected", &body).await)
     }
 
-    /// Ends the lobby: the match is over.
+    /// Ends the lobby: the match is over. Nothing is wrong where it has ended.
     ///
     /// # Errors
     /// As [`Self::ready`].
     pub async fn end(&self) -> Result<(), Error> {
         self.server.end_lobby(self).await
+    }
+
+    /// Sends any request under the lobby's own token, to the path behind `/matchmaker/`, such as of an
+    /// operation that is newer than this crate. Like the others it is repeated, for at most `deadline`.
+    ///
+    /// # Errors
+    /// As [`Self::ready`]; also a response that is no `T` counts as none.
+    pub async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+        deadline: Duration,
+    ) -> Result<T, Error> {
+        let token = self.state().token.clone();
+        self.server.call(method, path, &token, body, deadline).await
     }
 
     /// Takes over what another heartbeat says.
@@ -216,20 +267,9 @@ impl Lobby {
         self.shared.since
     }
 
-    /// Notes its end; returns whether that is news.
-    pub(super) fn note_end(&self) -> bool {
-        !self.shared.is_ended.swap(true, Ordering::Relaxed)
-    }
-
-    async fn call<T: serde::de::DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        body: &Value,
-        deadline: Duration,
-    ) -> Result<T, Error> {
-        let token = self.state().token.clone();
-        self.server.call(method, path, &token, body, deadline).await
+    /// Notes its end.
+    pub(super) fn note_end(&self) {
+        self.shared.end.cancel();
     }
 
     async fn change(&self, method: Method, path: &str, body: &Value) -> Result<(), Error> {
@@ -237,15 +277,16 @@ impl Lobby {
         Ok(())
     }
 
-    async fn change_unless_over(&self, method: Method, path: &str, body: &Value) -> Result<(), Error> {
-        match self.change(method, path, body).await {
-            Err(error) if OVER.iter().any(|code| error.is(code)) => Ok(()),
-            other => other,
-        }
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what a lobby responds that has ended for a success.
+pub(super) fn unless_over(result: Result<(), Error>) -> Result<(), Error> {
+    match result {
+        Err(error) if OVER.iter().any(|code| error.is(code)) => Ok(()),
+        other => other,
     }
 }
 
@@ -296,22 +337,7 @@ impl Player {
     /// # Errors
     /// [`Error`]; nothing is wrong where the lobby has ended.
     pub async fn disconnected(&self, keep: Option<Duration>) -> Result<(), Error> {
-        let is_empty = {
-            let mut state = self.lobby.state();
-            state.shown.remove(&self.token);
-            state.connected.remove(&self.token);
-            state.connected.is_empty()
-        };
-        let mut body = Map::from_iter([("player_token".to_owned(), self.token.clone().into())]);
-        if let Some(keep) = keep {
-            body.insert("keep_seconds".to_owned(), keep.as_secs().into());
-        }
-        self.lobby.change_unless_over(Method::POST, "players/disconnected", &Value::Object(body)).await?;
-        if is_empty && !self.lobby.is_ended() {
-            // Without players the lobby may have ended.
-            self.lobby.server.beat_soon();
-        }
-        Ok(())
+        unless_over(self.lobby.disconnected(&self.token, keep).await)
     }
 
     /// Frees the player's seat, and keeps the player out of this lobby for so long; 8 hours by default.
@@ -324,6 +350,6 @@ impl Player {
         if let Some(exclude) = exclude {
             body.insert("exclude_seconds".to_owned(), exclude.as_secs().into());
         }
-        self.lobby.change_unless_over(Method::POST, "players/remove", &Value::Object(body)).await
+        unless_over(self.lobby.change(Method::POST, "players/remove", &Value::Object(body)).await)
     }
 }
