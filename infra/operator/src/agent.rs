@@ -15,27 +15,22 @@ use tokio::{
 };
 
 use crate::{
-    api::api,
     error::CommandError,
     report::{Report, Reported},
 };
 
 mod child;
 mod door;
-mod lobby;
 mod options;
 mod output;
 mod ports;
 mod registration;
-mod rules;
-mod service;
 mod stage;
 
 use child::{Child, Launcher};
 use door::{Door, Scope};
 use options::{Options, Settings};
 use registration::{Registration, Runs};
-use service::Service;
 use stage::{Stage, Stages};
 
 /// What the agent does.
@@ -88,10 +83,7 @@ async fn serve(settings: Arc<Settings>) -> Reported {
     let stages = Stages::listen(settings.drain).map_err(cannot)?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    let ambient = Ambient::system();
-    let service =
-        Arc::new(Service::new(api(settings.api_url.clone()), settings.server_token.clone(), ambient.clone()));
-    let door = Arc::new(Door::new(Arc::clone(&service), ambient));
+    let door = Arc::new(Door::new(Ambient::system()));
     let _serving = tokio::spawn(Arc::clone(&door).serve(listener));
     let launcher = Arc::new(Launcher::new(Arc::clone(&settings), Arc::clone(&door), &address.to_string()));
 
@@ -99,12 +91,12 @@ async fn serve(settings: Arc<Settings>) -> Reported {
     let mut registrations = Vec::new();
     for slot in settings.slots() {
         let runs = if settings.is_shared { Runs::Shared } else { Runs::EachLobby(Arc::clone(&launcher)) };
-        registrations.push(Registration::new(Arc::clone(&settings), slot, Arc::clone(&service), runs));
+        registrations.push(Registration::new(Arc::clone(&settings), slot, runs));
     }
     if settings.is_shared
         && let Some(registration) = registrations.first()
     {
-        let scope = Scope::all_of(Arc::clone(&registration.lobbies));
+        let scope = Scope::all_of(Arc::clone(&registration.server));
         let child = launcher.launch(scope, "server", registration.environment())?;
         works.spawn_local(keep_shared(child, stages.clone()));
     }

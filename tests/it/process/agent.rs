@@ -233,7 +233,12 @@ async fn a_process_that_knows_nothing_of_muster_has_its_lobby_ready_and_its_line
     let port = format!("--port=default={}/udp", free_port());
     let script = r#"echo "the lobby is $MUSTER_LOBBY_ID"; exec sleep 600"#;
     let arguments = ["agent", "run", &port, "--auto-ready", "--", "/bin/sh", "-c", script];
-    let mut agent = Agent(Program::start("muster", &arguments, &scene.environment())).registered(1).await;
+    let mut environment = scene.environment();
+    // A bare container has no certificates, and the stack's address needs none.
+    for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        environment.insert(name.to_owned(), "/nowhere".to_owned());
+    }
+    let mut agent = Agent(Program::start("muster", &arguments, &environment)).registered(1).await;
     let lobby = scene.seat().await["lobby"]["lobby_id"].as_str().unwrap().to_owned();
     let line = agent.0.line_with("the lobby is").await.unwrap();
     assert_eq!(line, format!("[{}] the lobby is {lobby}", &lobby[..8]));

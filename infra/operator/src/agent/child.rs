@@ -51,7 +51,7 @@ impl Launcher {
         command
             .env_remove(SERVER_TOKEN)
             .envs(environment)
-            .env("MUSTER_API_URL", &self.settings.api_url)
+            .env("MUSTER_API_URL", &self.settings.server.url)
             .env("MUSTER_AGENT_URL", &self.door_url)
             .env("MUSTER_AGENT_SECRET", pass.secret());
         let process = ProcessGroup::start(&mut command, name, [to_stdout, to_stderr]).map_err(cannot)?;

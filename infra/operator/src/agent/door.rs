@@ -16,59 +16,67 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::{
     Method, Request, StatusCode,
     body::{Bytes, Incoming},
-    header::{AUTHORIZATION, CONTENT_TYPE},
+    header::AUTHORIZATION,
 };
+use muster_client::{Error, GameServer, Lobby};
 use muster_console::listening;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{json, value::RawValue};
 use shared::base::ambient::Ambient;
 use strum::EnumString;
-use tokio::{net::TcpListener, time::error::Elapsed};
+use tokio::{net::TcpListener, sync::SetOnce, time::timeout};
 
-use crate::agent::{
-    lobby::{Listed, Lobbies, Lobby},
-    service::{Message, Refusal, Service},
-};
+use crate::agent::output::text;
 
 /// Largest body of a request: the largest state, escaped.
 const BODY_BYTES_MAX: usize = 512 * 1024;
-/// How long a player waits to be admitted.
-const ADMISSION: Duration = Duration::from_secs(10);
-/// How long other calls are repeated. Nobody waits for them.
+/// How long a lobby is looked for, whose player waits.
+const LOOK: Duration = Duration::from_secs(10);
+/// How long calls are repeated for which nobody waits.
 const PATIENCE: Duration = Duration::from_secs(60);
-const ALREADY_CONNECTED: &str = "MATCHMAKER_PLAYER_ALREADY_CONNECTED";
-/// What a lobby that has ended responds to its last calls.
-const OVER: [&str; 2] = ["MATCHMAKER_LOBBY_STOPPED", "MATCHMAKER_LOBBY_NOT_FOUND"];
 
 /// What a process may act on.
 pub(super) struct Scope {
-    lobbies: Arc<Lobbies>,
+    /// The game server, once it is registered.
+    server: Arc<SetOnce<GameServer>>,
     /// The one lobby; `None` for all.
-    lobby: Option<Arc<Lobby>>,
+    lobby: Option<Lobby>,
 }
 
 impl Scope {
-    pub const fn all_of(lobbies: Arc<Lobbies>) -> Self {
-        Self { lobbies, lobby: None }
+    pub const fn all_of(server: Arc<SetOnce<GameServer>>) -> Self {
+        Self { server, lobby: None }
     }
 
-    pub const fn lobby_of(lobbies: Arc<Lobbies>, lobby: Arc<Lobby>) -> Self {
-        Self { lobbies, lobby: Some(lobby) }
+    pub const fn lobby_of(server: Arc<SetOnce<GameServer>>, lobby: Lobby) -> Self {
+        Self { server, lobby: Some(lobby) }
     }
 
-    fn listed(&self) -> Vec<Listed> {
+    fn listed(&self) -> Response {
+        let server = self.server.get();
         let lobbies = match &self.lobby {
-            Some(lobby) if lobby.is_over() => Vec::new(),
-            Some(lobby) => vec![Arc::clone(lobby)],
-            None => self.lobbies.all(),
+            Some(lobby) if lobby.is_ended() => Vec::new(),
+            Some(lobby) => vec![lobby.clone()],
+            None => server.map(GameServer::lobbies).unwrap_or_default(),
         };
-        lobbies.iter().map(|lobby| lobby.listed()).collect()
+        let lobbies: Vec<_> = lobbies.iter().map(Lobby::assigned).collect();
+        Json(json!({ "draining": server.is_some_and(GameServer::is_draining), "lobbies": lobbies }))
+            .into_response()
     }
 
-    async fn lobby(&self, lobby_id: &str) -> Result<Option<Arc<Lobby>>, Elapsed> {
+    /// The lobby, or the response that it is not there.
+    async fn lobby(&self, lobby_id: &str) -> Result<Lobby, Response> {
         match &self.lobby {
-            Some(lobby) => Ok(Some(Arc::clone(lobby)).filter(|lobby| lobby.lobby_id == lobby_id)),
-            None => self.lobbies.look_for(lobby_id, ADMISSION).await,
+            Some(lobby) if lobby.id() == lobby_id => Ok(lobby.clone()),
+            Some(_) => {
+                let message = "this process does not run the lobby";
+                Err(refusal(StatusCode::BAD_REQUEST, "MATCHMAKER_LOBBY_NOT_FOUND", message))
+            }
+            None => {
+                let found = timeout(LOOK, async { self.server.wait().await.lobby(lobby_id).await }).await;
+                let late = |_| unavailable("no heartbeat was accepted since the request came");
+                found.map_err(late)?.map_err(|error| passed_on(&error))
+            }
         }
     }
 }
@@ -76,7 +84,6 @@ impl Scope {
 type Scopes = Mutex<HashMap<String, Arc<Scope>>>;
 
 pub(super) struct Door {
-    service: Arc<Service>,
     ambient: Ambient,
     /// By the secret of each process.
     scopes: Arc<Scopes>,
@@ -112,15 +119,21 @@ enum Act {
     End,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Player {
+#[derive(Deserialize)]
+struct Arrival {
     player_token: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Departure {
+    player_token: String,
+    keep_seconds: Option<u64>,
+}
+
 impl Door {
-    pub fn new(service: Arc<Service>, ambient: Ambient) -> Self {
-        Self { service, ambient, scopes: Arc::default() }
+    pub fn new(ambient: Ambient) -> Self {
+        Self { ambient, scopes: Arc::default() }
     }
 
     /// Lets a process in that shows the pass's secret.
@@ -155,115 +168,57 @@ impl Door {
         };
         let path: Vec<&str> = parts.uri.path().split('/').skip(1).collect();
         match (&parts.method, path.as_slice()) {
-            (&Method::GET, ["lobbies"]) => {
-                let lobbies = scope.listed();
-                Json(json!({ "draining": scope.lobbies.is_draining(), "lobbies": lobbies })).into_response()
-            }
+            (&Method::GET, ["lobbies"]) => scope.listed(),
             (&Method::POST, ["lobbies", lobby_id, act]) => match act.parse() {
-                Ok(act) => self.act(&scope, lobby_id, act, body.to_bytes()).await,
+                Ok(act) => match scope.lobby(lobby_id).await {
+                    Ok(lobby) => carry_out(act, &lobby, &body.to_bytes()).await,
+                    Err(response) => response,
+                },
                 Err(_) => refusal(StatusCode::NOT_FOUND, "API_NOT_FOUND", "there is no such path"),
             },
             _ => refusal(StatusCode::NOT_FOUND, "API_NOT_FOUND", "there is no such path"),
         }
     }
+}
 
-    async fn act(&self, scope: &Scope, lobby_id: &str, act: Act, body: Bytes) -> Response {
-        let lobby = match scope.lobby(lobby_id).await {
-            Ok(Some(lobby)) => lobby,
-            Ok(None) => {
-                let message = "this process does not run the lobby";
-                return refusal(StatusCode::BAD_REQUEST, "MATCHMAKER_LOBBY_NOT_FOUND", message);
+async fn carry_out(act: Act, lobby: &Lobby, body: &Bytes) -> Response {
+    let empty = |()| Json(json!({})).into_response();
+    let done = match act {
+        Act::Ready => lobby.ready().await.map(empty),
+        Act::End => lobby.end().await.map(empty),
+        Act::Connected => match serde_json::from_slice::<Arrival>(body) {
+            Ok(arrival) => {
+                let player = lobby.admit(&arrival.player_token).await;
+                player.map(|player| Json(player.details()).into_response())
             }
-            Err(_) => return unavailable("no heartbeat was accepted since the request came"),
-        };
-        let post = |path| of_lobby(&lobby, Method::POST, path, body.clone());
-        let put = |path| of_lobby(&lobby, Method::PUT, path, body.clone());
-        let lobbies = &scope.lobbies;
-        let done = match act {
-            Act::Ready => ready(&self.service, &lobby).await,
-            Act::Connected => self.connect(&lobby, &body).await,
-            Act::Disconnected => {
-                let done = self.service.call(&post("/matchmaker/players/disconnected"), PATIENCE).await;
-                // An empty lobby may have ended.
-                if lobby.forget(&player_token(&body)) {
-                    lobbies.want();
-                }
-                done
+            Err(_) => pass(lobby, Method::POST, "players/connected", body).await,
+        },
+        Act::Disconnected => match serde_json::from_slice::<Departure>(body) {
+            Ok(Departure { player_token, keep_seconds }) => {
+                lobby.disconnected(&player_token, keep_seconds.map(Duration::from_secs)).await.map(empty)
             }
-            Act::Closed => self.service.call(&put("/matchmaker/lobbies/closed"), PATIENCE).await,
-            Act::State => self.service.call(&put("/matchmaker/lobbies/state"), PATIENCE).await,
-            Act::End => end(&self.service, lobbies, &lobby, PATIENCE).await,
-        };
-        match done {
-            Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
-            Err(refused) => passed_on(refused),
-        }
-    }
-
-    /// Admits a player once. A token that nobody showed here may be connected already: then the response to
-    /// an earlier attempt was lost, and its refusal describes the player.
-    async fn connect(&self, lobby: &Lobby, body: &Bytes) -> Result<Bytes, Refusal> {
-        let token = player_token(body);
-        if !lobby.show(&token) {
-            return Err(Refusal::of_agent(ALREADY_CONNECTED, "this token is connected"));
-        }
-        let mut request = serde_json::from_slice(body).unwrap_or(Value::Null);
-        if let Some(fields) = request.as_object_mut() {
-            fields.insert("details".to_owned(), true.into());
-        }
-        let request = request.to_string().into();
-        let message = of_lobby(lobby, Method::POST, "/matchmaker/players/connected", request);
-        match self.service.call(&message, ADMISSION).await {
-            Err(refused) if refused.code == ALREADY_CONNECTED => Ok(refused.metadata()),
-            Err(refused) => {
-                lobby.forget(&token);
-                Err(refused)
-            }
-            admitted => admitted,
-        }
-    }
+            Err(_) => pass(lobby, Method::POST, "players/disconnected", body).await,
+        },
+        Act::Closed => pass(lobby, Method::PUT, "lobbies/closed", body).await,
+        Act::State => pass(lobby, Method::PUT, "lobbies/state", body).await,
+    };
+    done.unwrap_or_else(|error| passed_on(&error))
 }
 
-/// Marks a lobby as ready.
-pub(super) async fn ready(service: &Service, lobby: &Lobby) -> Result<Bytes, Refusal> {
-    let message = of_lobby(lobby, Method::POST, "/matchmaker/lobbies/ready", Bytes::from_static(b"{}"));
-    service.call(&message, PATIENCE).await
-}
-
-/// Ends a lobby, which may have ended before.
-pub(super) async fn end(
-    service: &Service,
-    lobbies: &Lobbies,
-    lobby: &Lobby,
-    limit: Duration,
-) -> Result<Bytes, Refusal> {
-    let body = json!({ "lobby_id": lobby.lobby_id }).to_string().into();
-    let message = of_lobby(lobby, Method::POST, "/matchmaker/servers/end-lobby", body);
-    match service.call(&message, limit).await {
-        Err(refused) if !OVER.contains(&refused.code.as_str()) => Err(refused),
-        _ => {
-            lobbies.ended(lobby);
-            Ok(Bytes::from_static(b"{}"))
-        }
-    }
-}
-
-/// A request under the lobby's own token.
-fn of_lobby(lobby: &Lobby, method: Method, path: &'static str, body: Bytes) -> Message {
-    Message { method, path, token: lobby.listed().lobby_token, body }
-}
-
-fn player_token(body: &Bytes) -> String {
-    serde_json::from_slice::<Player>(body).unwrap_or_default().player_token
+/// Passes on a request as it is. Muster says what is wrong with it.
+async fn pass(lobby: &Lobby, method: Method, path: &str, body: &Bytes) -> Result<Response, Error> {
+    let Ok(body) = serde_json::from_slice::<&RawValue>(body) else {
+        return Ok(refusal(StatusCode::BAD_REQUEST, "API_BAD_BODY", "the body is not JSON"));
+    };
+    let answer: Box<RawValue> = lobby.call(method, path, &body, PATIENCE).await?;
+    Ok(Json(answer).into_response())
 }
 
 /// The service's own response; without one, 503 in its form.
-fn passed_on(refused: Refusal) -> Response {
-    match StatusCode::from_u16(refused.status) {
-        Ok(status) if refused.status > 0 => {
-            (status, [(CONTENT_TYPE, "application/json")], refused.body).into_response()
-        }
-        _ => unavailable(&refused.text()),
+fn passed_on(error: &Error) -> Response {
+    match StatusCode::from_u16(error.status) {
+        Ok(status) => (status, Json(&**error)).into_response(),
+        Err(_) => unavailable(&text(error)),
     }
 }
 

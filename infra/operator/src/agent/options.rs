@@ -1,6 +1,7 @@
 //! The agent's options, and what they mean together.
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
     time::Duration,
@@ -8,7 +9,8 @@ use std::{
 
 use clap::{Args, value_parser};
 use hyper::Uri;
-use serde_json::{Value, json};
+use muster_client::{ServerOptions, http_client};
+use serde_json::Value;
 use shared::{
     base::ambient::Ambient,
     models::ids::{GameMode, IDENTIFIER_CHARS_MAX, RegionId, ServerId, StartId},
@@ -16,10 +18,7 @@ use shared::{
 };
 
 use crate::{
-    agent::{
-        ports::{self, Port},
-        rules::Lease,
-    },
+    agent::ports::{self, Port},
     error::CommandError,
     process_group::is_program,
 };
@@ -117,33 +116,23 @@ fn start_id(text: &str) -> Result<StartId, String> {
 /// A game server that the agent registers.
 pub(super) struct Slot {
     pub server_id: String,
-    pub start_id: String,
-    pub capacity: usize,
     pub ports: Vec<Port>,
-    /// The request of its registration.
-    pub body: Value,
+    pub server: ServerOptions,
 }
 
 /// Options that fit together.
 pub(super) struct Settings {
-    pub api_url: String,
-    pub server_token: String,
-    pub region_id: RegionId,
-    pub lease: Lease,
+    /// What all game servers of the agent have in common.
+    pub server: ServerOptions,
     pub drain: Duration,
     pub stop: Duration,
     pub is_shared: bool,
     pub auto_ready: bool,
-    /// Whether Muster had it started.
-    pub is_on_demand: bool,
     pub command: Vec<OsString>,
-    hostname: Option<String>,
+    /// What players connect to; empty where Muster takes that from the registration.
+    hostname: String,
     ports: Vec<Port>,
-    capacity: u32,
-    game_modes: Vec<GameMode>,
-    build: Option<Value>,
     server_id: String,
-    start_id: String,
 }
 
 impl Settings {
@@ -158,7 +147,10 @@ impl Settings {
             return Err(CommandError::Usage(wanted));
         };
         let path = env::var_os("PATH");
-        Self::check(options, token, path.as_deref(), &Ambient::system()).map_err(CommandError::Usage)
+        let settings = Self::check(options, token, path.as_deref(), &Ambient::system());
+        let mut settings = settings.map_err(CommandError::Usage)?;
+        settings.server.http = Some(http_client());
+        Ok(settings)
     }
 
     fn check(
@@ -199,62 +191,63 @@ impl Settings {
             return Err(format!("-- {}: there is no such program", program.display()));
         }
         let is_waited_for = !(options.shared && options.auto_ready);
+        let heartbeat = options.heartbeat_seconds.unwrap_or(if is_waited_for { 2 } else { 30 });
+        let url = api_url.to_string();
+        let server = ServerOptions {
+            capacity,
+            game_modes: options.game_modes.into_iter().map(String::from).collect(),
+            is_on_demand: options.start_id.is_some(),
+            start_id: Some(options.start_id.map_or_else(|| ambient.uuid().to_string(), String::from)),
+            heartbeat: Duration::from_secs(heartbeat.into()),
+            lease: options.lease_seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            auto_ready: options.shared && options.auto_ready,
+            build: options.build,
+            ..ServerOptions::new(&url, &server_token, options.region_id.as_str(), BTreeMap::new())
+        };
         Ok(Self {
-            api_url: api_url.to_string().trim_end_matches('/').to_owned(),
-            server_token,
-            region_id: options.region_id,
-            lease: Lease::of(options.heartbeat_seconds, options.lease_seconds, is_waited_for),
+            // A start that gets no response is repeated, and said.
+            server: ServerOptions { deadline: server.lease_or_default() / 3, ..server },
             drain: Duration::from_secs(options.drain_seconds.into()),
             stop: Duration::from_secs(options.stop_seconds.into()),
             is_shared: options.shared,
             auto_ready: options.auto_ready,
-            is_on_demand: options.start_id.is_some(),
             server_id: match options.server_id {
                 Some(server_id) => server_id.as_str().to_owned(),
                 None => default_server_id(ambient),
             },
-            start_id: options.start_id.map_or_else(|| ambient.uuid().to_string(), String::from),
-            game_modes: options.game_modes,
-            build: options.build,
-            hostname,
+            hostname: hostname.unwrap_or_default(),
             ports,
-            capacity,
             command,
         })
     }
 
     /// The game servers that it registers: with a process for each lobby, one for each process.
     pub fn slots(&self) -> Vec<Slot> {
-        if self.is_shared || self.capacity == 1 {
-            let ports = match self.is_shared {
-                true => self.ports.clone(),
-                false => self.ports.iter().filter_map(|port| port.single(0)).collect(),
-            };
-            return vec![self.slot(self.server_id.clone(), self.capacity, ports)];
+        let capacity = self.server.capacity;
+        if self.is_shared {
+            return vec![self.slot(&self.server_id, capacity, self.ports.clone())];
         }
         let slot = |index: u16| {
             let ports = self.ports.iter().filter_map(|port| port.single(index)).collect();
+            if capacity == 1 {
+                return self.slot(&self.server_id, 1, ports);
+            }
             let number = format!("-{}", u32::from(index) + 1);
             let name = self.server_id.get(..IDENTIFIER_CHARS_MAX - number.len()).unwrap_or(&self.server_id);
-            self.slot(format!("{name}{number}"), 1, ports)
+            self.slot(&format!("{name}{number}"), 1, ports)
         };
-        (0..).take(self.capacity.try_into().unwrap_or(usize::MAX)).map(slot).collect()
+        (0..).take(capacity.try_into().unwrap_or(usize::MAX)).map(slot).collect()
     }
 
-    fn slot(&self, server_id: String, capacity: u32, ports: Vec<Port>) -> Slot {
-        let described = ports.iter().map(|port| {
-            let hostname = self.hostname.as_deref();
-            (port.label.clone(), port.to_json(hostname))
-        });
-        let described: serde_json::Map<_, _> = described.collect();
-        let game_modes = Some(&self.game_modes).filter(|modes| !modes.is_empty());
-        let body = json!({
-            "server_id": server_id, "start_id": self.start_id, "region_id": self.region_id,
-            "capacity": capacity, "game_modes": game_modes, "build": self.build, "ports": described,
-            "lease_seconds": self.lease.lasts.as_secs(), "auto_ready": self.is_shared && self.auto_ready,
-        });
-        let capacity = capacity.try_into().unwrap_or(usize::MAX);
-        Slot { server_id, start_id: self.start_id.clone(), capacity, ports, body }
+    fn slot(&self, server_id: &str, capacity: u32, ports: Vec<Port>) -> Slot {
+        let described = ports.iter().map(|port| (port.label.clone(), port.described(&self.hostname)));
+        let server = ServerOptions {
+            server_id: Some(server_id.to_owned()),
+            capacity,
+            ports: described.collect(),
+            ..self.server.clone()
+        };
+        Slot { server_id: server_id.to_owned(), ports, server }
     }
 }
 
@@ -269,6 +262,7 @@ fn default_server_id(ambient: &Ambient) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use serde_json::json;
 
     use super::*;
 
@@ -303,7 +297,7 @@ mod tests {
             of(&["--port=default=7777-7784/udp", "--port=web=80-82/http", "--capacity=3", "--server-id=a"]);
         let seen: Vec<_> = slots
             .iter()
-            .map(|slot| (slot.server_id.as_str(), &slot.body["capacity"], &slot.body["ports"]))
+            .map(|slot| (slot.server_id.as_str(), slot.server.capacity, json!(slot.server.ports)))
             .collect();
         let port = |udp: u16, http: u16| {
             json!({
@@ -311,14 +305,13 @@ mod tests {
                 "web": { "hostname": "game.example", "port": http, "protocol": "http" },
             })
         };
-        let one = json!(1);
         assert_eq!(
             seen,
-            [("a-1", &one, &port(7777, 80)), ("a-2", &one, &port(7778, 81)), ("a-3", &one, &port(7779, 82))]
+            [("a-1", 1, port(7777, 80)), ("a-2", 1, port(7778, 81)), ("a-3", 1, port(7779, 82))]
         );
-        assert!(
-            slots.iter().all(|slot| slot.body["auto_ready"] == false && slot.body["lease_seconds"] == 30)
-        );
+        let lease = |slot: &Slot| slot.server.lease_or_default().as_secs();
+        assert!(slots.iter().all(|slot| !slot.server.auto_ready && lease(slot) == 30));
+        assert!(slots.iter().all(|slot| slot.server.server_id.as_ref() == Some(&slot.server_id)));
 
         let long = "x".repeat(64);
         let slots = of(&["--port=default=1-12/udp", "--capacity=12", &format!("--server-id={long}")]);
@@ -334,21 +327,26 @@ mod tests {
         let slots = settings(&["--shared", "--auto-ready", "--port=default=7777-7778/tcp", "--capacity=50"]);
         let slots = slots.unwrap_or_else(|problem| panic!("{problem}")).slots();
         let [slot] = slots.as_slice() else { panic!("{} servers", slots.len()) };
-        assert_eq!(slot.body["capacity"], 50);
-        assert_eq!(slot.body["ports"]["default"]["port_range"], json!({ "min": 7777, "max": 7778 }));
-        assert_eq!((&slot.body["auto_ready"], &slot.body["lease_seconds"]), (&json!(true), &json!(90)));
+        assert_eq!(slot.server.capacity, 50);
+        let ports = json!(slot.server.ports);
+        assert_eq!(ports["default"]["port_range"], json!({ "min": 7777, "max": 7778 }));
+        assert!(slot.server.auto_ready);
+        assert_eq!(slot.server.lease_or_default().as_secs(), 90);
     }
 
     #[test]
     fn each_game_server_registers_with_the_build() {
         for (more, build) in [
-            (&["--port=default=1-2/udp"][..], Value::Null),
-            (&["--port=default=1-2/udp", r#"--build={"image": "game:7"}"#], json!({ "image": "game:7" })),
+            (&["--port=default=1-2/udp"][..], None),
+            (
+                &["--port=default=1-2/udp", r#"--build={"image": "game:7"}"#],
+                Some(json!({ "image": "game:7" })),
+            ),
         ] {
             let slots = settings(&[more, &["--capacity=2"]].concat())
                 .unwrap_or_else(|problem| panic!("{problem}"))
                 .slots();
-            assert_eq!(slots.iter().map(|slot| &slot.body["build"]).collect::<Vec<_>>(), [&build, &build]);
+            assert_eq!(slots.iter().map(|slot| &slot.server.build).collect::<Vec<_>>(), [&build, &build]);
         }
     }
 

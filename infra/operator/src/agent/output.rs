@@ -1,6 +1,13 @@
 //! What the agent and its processes print, each line written at once. The agent goes on without a reader.
 
-use std::io::{self, Write as _};
+use std::{
+    error::Error as _,
+    io::{self, Write as _},
+};
+
+use muster_client::Error;
+
+use crate::reach::root_cause;
 
 pub(super) fn to_stdout(line: &[u8]) {
     let mut stdout = io::stdout().lock();
@@ -13,4 +20,18 @@ pub(super) fn to_stderr(line: &[u8]) {
 
 pub(super) fn say(text: &str) {
     to_stderr(format!("{text}\n").as_bytes());
+}
+
+/// A refusal in words, without any token.
+pub(super) fn text(error: &Error) -> String {
+    match (error.status, &error.code) {
+        (0, _) => {
+            let root = root_cause(error);
+            // It names the address.
+            let cause = error.source().map(ToString::to_string).filter(|cause| *cause != root);
+            format!("no response: {}{root}", cause.map(|cause| cause + ": ").unwrap_or_default())
+        }
+        (_, Some(code)) => format!("{code}: {}", error.message),
+        (status, None) => format!("status {status}"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use serde_json::{Value, json};
+use muster_client::api;
 use shared::{
     models::{
         ports::{Ports, Protocol},
@@ -93,17 +93,21 @@ impl Port {
     }
 
     /// It as a registration describes it.
-    pub fn to_json(&self, hostname: Option<&str>) -> Value {
-        let mut json = match self.min == self.max {
-            true => json!({ "port": self.min, "protocol": self.protocol }),
-            false => {
-                json!({ "port_range": { "min": self.min, "max": self.max }, "protocol": self.protocol })
-            }
-        };
-        if let (Some(hostname), Some(fields)) = (hostname, json.as_object_mut()) {
-            fields.insert("hostname".to_owned(), hostname.into());
+    pub fn described(&self, hostname: &str) -> api::ServerPort {
+        let is_single = self.min == self.max;
+        api::ServerPort {
+            hostname: hostname.to_owned(),
+            port: is_single.then_some(self.min),
+            port_range: (!is_single).then_some(api::PortRange { min: self.min, max: self.max }),
+            protocol: match self.protocol {
+                Protocol::Http => api::Protocol::Http,
+                Protocol::Https => api::Protocol::Https,
+                // No option has an unknown one.
+                Protocol::Tcp | Protocol::Unknown => api::Protocol::Tcp,
+                Protocol::TcpTls => api::Protocol::TcpTls,
+                Protocol::Udp => api::Protocol::Udp,
+            },
         }
-        json
     }
 }
 
@@ -122,6 +126,8 @@ pub(super) fn check(ports: &[Port], hostname: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn port(text: &str) -> Port {
@@ -135,7 +141,7 @@ mod tests {
         assert_eq!(range.single(2), Some(port("default=7779/udp")));
         assert_eq!(range.single(3), None);
         assert_eq!(
-            range.to_json(Some("game.example")),
+            json!(range.described("game.example")),
             json!({ "hostname": "game.example", "port_range": { "min": 7777, "max": 7779 }, "protocol": "udp" })
         );
         let open = port("default/udp");
@@ -143,7 +149,7 @@ mod tests {
         assert!(open.or_number(None).unwrap_err().contains("MUSTER_PORT"));
         assert_eq!(port("default=1/udp").or_number(Some(7777)), Ok(port("default=1/udp")));
         let admin = port("admin-web=80/http");
-        assert_eq!(admin.to_json(None), json!({ "port": 80, "protocol": "http" }));
+        assert_eq!(json!(admin.described("")), json!({ "port": 80, "protocol": "http" }));
         assert_eq!(admin.variable(), ("MUSTER_PORT_ADMIN_WEB".to_owned(), "80".to_owned()));
         assert_eq!(range.variable().1, "7777-7779");
     }
