@@ -434,8 +434,15 @@ async fn a_process_acts_on_its_own_lobby_alone() {
     assert_eq!(act(&own, Some(secret), &path(&one.lobby, "nothing"), "{}").await.refusal().0, 404);
 
     // Muster's own refusals pass.
-    let closed = act(&own, Some(secret), &path(&one.lobby, "closed"), r#"{"is_closed": "yes"}"#).await;
-    assert_eq!(closed.refusal(), (400, "API_BAD_BODY"));
+    for (deed, body) in [
+        ("closed", r#"{"is_closed": "yes"}"#),
+        ("state", "no JSON"),
+        ("connected", "{}"),
+        ("disconnected", r#"{"player_token": "player_none", "keep_seconds": "long"}"#),
+    ] {
+        let refused = act(&own, Some(secret), &path(&one.lobby, deed), body).await;
+        assert_eq!(refused.refusal(), (400, "API_BAD_BODY"), "{deed}");
+    }
     let unknown =
         act(&own, Some(secret), &path(&one.lobby, "connected"), r#"{"player_token": "player_none"}"#).await;
     assert_eq!(unknown.refusal().0, 400, "{:?}", unknown.body);
