@@ -157,6 +157,15 @@ def of_image(image, folder):
     return f"served as {config['User']}, {len(listed)} files"
 
 
+def in_container(image):
+    """A container runtime runs the image, if there is podman; for root in a network of its own."""
+    if not shutil.which("podman"):
+        return "left out, no podman"
+    network = [] if os.geteuid() else ["unshare", "--net"]
+    script = pathlib.Path(__file__).with_name("container.py")
+    return run(*network, sys.executable, script, image, env=dict(os.environ))
+
+
 def main(files, target):
     files = pathlib.Path(files).absolute()
     with tempfile.TemporaryDirectory() as folder:
@@ -170,6 +179,7 @@ def main(files, target):
             ("example", lambda: example(programs, folder)),
             ("npm", lambda: of_npm(files, folder)),
             *((path.name, lambda path=path: of_image(path, folder)) for path in files.glob("muster-image-*.tar")),
+            *(("container", lambda path=path: in_container(path)) for path in files.glob("muster-image-*.tar")),
         ]
         for name, step in steps:
             began = time.monotonic()
