@@ -36,6 +36,8 @@ pub fn commands(store: Store, keys: Arc<TokenKeys>, ambient: Ambient, name: Stri
         key: KeySource::Held(keys),
         #[cfg(feature = "aws")]
         api_url: None,
+        #[cfg(feature = "aws")]
+        api_host: None,
         server_concurrency: None,
         operator: Operator::here(),
     };

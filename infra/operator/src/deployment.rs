@@ -38,6 +38,10 @@ pub(crate) struct Deployment {
     /// The address of its API, where it is known.
     #[cfg(feature = "aws")]
     pub api_url: Option<String>,
+    /// The host that leads to its API where the address has a host of the studio's own, which may lead
+    /// elsewhere.
+    #[cfg(feature = "aws")]
+    pub api_host: Option<String>,
     /// Executions that AWS reserves for each call of game servers; absent in the local stack, where calls
     /// take none from each other.
     pub server_concurrency: Option<u32>,

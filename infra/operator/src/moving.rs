@@ -18,7 +18,7 @@ use shared::{
 };
 
 use crate::{
-    api::api,
+    api::{api, api_at},
     consent::Consent,
     deployment::{Deployment, KeySource},
     error::CommandError,
@@ -53,6 +53,10 @@ impl Move {
 pub(crate) async fn run(wanted: Move, deployment: &Deployment) -> Reported {
     let Move { from, consent } = wanted;
     let door = Door::of(&from)?;
+    // What is there has gone on without this folder.
+    if let Ok(to) = fs::read_to_string(from.join("moved")) {
+        return Err(CommandError::Refused(format!("{} was moved to {to}", from.display())));
+    }
     let source = door.store();
     let (games, there) = (source.games().await?, deployment.store.games().await?);
     let is_foreign = |game: &&Game| games.iter().all(|own| own.game_id != game.game_id);
@@ -71,7 +75,7 @@ pub(crate) async fn run(wanted: Move, deployment: &Deployment) -> Reported {
     let what = format!("moves {} here from {}, which then answers nobody", names.join(", "), from.display());
     consent.to(&what, deployment)?;
 
-    let mut transfer = Transfer::new(source, deployment.store.clone());
+    let mut transfer = Transfer::begin(source, deployment.store.clone()).await?;
     // While players play: what is left for the pause is what they change meanwhile.
     let first = transfer.pass().await?;
     transfer.pass().await?;
@@ -80,16 +84,17 @@ pub(crate) async fn run(wanted: Move, deployment: &Deployment) -> Reported {
     let last = match finish(&mut transfer, &door, deployment).await {
         Ok(last) => last,
         Err(error) => {
-            // It would resume by itself, within a minute.
+            // It would resume by itself, within a minute. Once it has noted the move it does not.
             let _gone = order(&door, "resume", json!({})).await;
             return Err(error);
         }
     };
     let seconds = began.elapsed().as_secs_f64();
-    let api_url = deployment.api_url.as_deref().unwrap_or("the deployment's API");
+    let host = deployment.api_host.as_deref().or(deployment.api_url.as_deref());
+    let host = host.unwrap_or("the deployment's API");
     let text = format!(
         "{} is in {} now: {} items, {} of them copied during a pause of {seconds:.1} s\nNow lead your host name to \
-         {api_url}, and stop `muster-local serve`: it answers 503 from now on, also if it starts again",
+         {host}, and stop `muster-local serve`: it answers 503 from now on, also if it starts again",
         names.join(", "),
         deployment.name,
         last.items,
@@ -202,7 +207,12 @@ async fn check_api(key: &str, deployment: &Deployment) -> Result<(), CommandErro
     let body = json!({ "player_token": keys.issue_player(&seat, ambient.now()) }).to_string();
     let request = Request::post("/matchmaker/players/leave").body(Bytes::from(body));
     let request = request.map_err(|error| CommandError::Refused(error.to_string()))?;
-    let answer = api(url.clone())(request).await.map_err(CommandError::Refused)?;
+    // A host of the studio's own still leads to the machine, whose functions have the key.
+    let api = match &deployment.api_host {
+        Some(host) => api_at(url.clone(), host.clone()),
+        None => api(url.clone()),
+    };
+    let answer = api(request).await.map_err(CommandError::Refused)?;
     let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
     match body.get("code").and_then(Value::as_str) {
         Some("TOKEN_INVALID") => Err(not_yet(deployment)),

@@ -190,6 +190,7 @@ impl Target {
                 name: url.clone(),
                 key: KeySource::Local(local.signing_key),
                 api_url: Some(url.clone()),
+                api_host: None,
                 server_concurrency: None,
                 operator: Operator::here(),
             });
@@ -205,6 +206,7 @@ impl Target {
                 name: folder.display().to_string(),
                 key: KeySource::Local(BASE64.encode(key)),
                 api_url: Some(door.url),
+                api_host: None,
                 server_concurrency: None,
                 operator: Operator::here(),
             });
@@ -215,7 +217,7 @@ impl Target {
             stack.output("SigningKeySecretArn")?,
         );
         let store = Store::new(aws_sdk_dynamodb::Client::new(&stack.config), stack.tables()?);
-        let api_url = stack.output("ApiUrl").ok();
+        let (api_url, api_host) = (stack.output("ApiUrl").ok(), stack.output("DomainTarget").ok());
         let server_concurrency = stack.parameter("ServerConcurrency").and_then(|count| count.parse().ok());
         Ok(Deployment {
             store,
@@ -223,6 +225,7 @@ impl Target {
             name: stack.name,
             key,
             api_url,
+            api_host,
             server_concurrency: Some(server_concurrency.unwrap_or(0)),
             operator: Operator::here(),
         })

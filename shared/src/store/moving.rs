@@ -19,7 +19,7 @@ use crate::{
 pub struct Transfer {
     from: Store,
     to: Store,
-    /// What the target has of the source, by table and key.
+    /// What the target has, by table and key.
     copied: HashMap<(&'static str, Vec<String>), Item>,
 }
 
@@ -51,15 +51,22 @@ fn tables<'a>(
 }
 
 impl Transfer {
-    /// A copy of all that `from` has into `to`.
-    #[must_use]
-    pub fn new(from: Store, to: Store) -> Self {
-        Self { from, to, copied: HashMap::new() }
+    /// A copy of all that `from` has into `to`. Reads what `to` has, which an earlier copy may have left
+    /// there.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn begin(from: Store, to: Store) -> Result<Self, Error> {
+        let mut copied = HashMap::new();
+        for (table, _, target, names) in tables(from.tables(), to.tables()) {
+            let items = all(&to, target).await?;
+            copied.extend(items.into_iter().map(|item| ((table, key_of(&item, names)), item)));
+        }
+        Ok(Self { from, to, copied })
     }
 
-    /// Copies what the source has and the target lacks or has otherwise, and removes what an earlier pass
-    /// copied and the source has no more. Reads every table of the source, and holds it in memory: for the
-    /// operator, never for an operation.
+    /// Copies what the source has and the target lacks or has otherwise, and removes what the source lacks.
+    /// Reads every table of the source, and holds it in memory: for the operator, never for an operation.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; a later pass completes what is missing.

@@ -159,8 +159,66 @@ async fn a_move_that_cannot_be_changes_nothing_and_says_why() {
     from.stop().await;
 }
 
-/// CloudFormation and Secrets Manager with one stack: its API and its tables are those of a machine, its
-/// secret is `secret`.
+#[tokio::test]
+async fn a_game_that_has_moved_is_neither_moved_nor_served_again() {
+    let folder = TestFolder::new();
+    let proxy = ["--proxy", "127.0.0.1"];
+    let from = Machine::with_game(&folder, &proxy).await;
+    let (public, server) = (from.token("public").await, from.token("server").await);
+    from.register(&server, true).await;
+    let to = with_key_of(&from, &folder.path("other")).await;
+    assert!(move_to(&from, &to, &["--yes"]).await.status.success());
+    let seat = to.find_from(&public, "203.0.113.1", "a").await.expect_ok().body;
+
+    let again = move_to(&from, &to, &["--yes"]).await;
+    assert!(again.stderr.contains(&format!("was moved to {}", to.data)), "{}", again.stderr);
+    let door: Value = serde_json::from_slice(&fs::read(format!("{}/door.json", from.data)).unwrap()).unwrap();
+    for path in ["pause", "resume", "moved"] {
+        let order = Request::put(format!("{}/{path}", from.status_url))
+            .header("authorization", format!("Bearer {}", door["key"].as_str().unwrap()));
+        assert_eq!(send(order, r#"{ "to": "elsewhere" }"#).await.status, 409, "{path}");
+    }
+    assert!(from.page("/health").await.contains("paused"));
+    let token = lobby_token(&to, &server, &seat["lobby"]["lobby_id"]).await;
+    to.post(CONNECTED, &token, json!({ "player_token": seat["player"]["token"] })).await.expect_ok();
+    to.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_removed_between_two_attempts_is_not_there_after_the_second() {
+    let folder = TestFolder::new();
+    let from = Machine::with_game(&folder, &[]).await;
+    let domain = |verb| ["domain", verb, "my-game/prod", "play.example.com", "--yes"];
+    from.ask(&domain("add")[..4]).await;
+    from.ask(&["domain", "public-auth", "my-game/prod", "on"]).await;
+    // Of a page of that domain, without a token.
+    let regions = async |machine: &Machine| {
+        let request = Request::get(format!("{}/matchmaker/regions", machine.base_url));
+        send(request.header("origin", "https://play.example.com"), "").await.status.as_u16()
+    };
+    assert_eq!(regions(&from).await, 200);
+    let to = with_key_of(&from, &folder.path("other")).await;
+    // The first attempt copies, and then may not pause the machine.
+    let door = format!("{}/door.json", from.data);
+    let right = fs::read_to_string(&door).unwrap();
+    let mut wrong: Value = serde_json::from_str(&right).unwrap();
+    wrong["key"] = json!("another");
+    fs::write(&door, wrong.to_string()).unwrap();
+    let failed = move_to(&from, &to, &["--yes"]).await;
+    assert!(failed.stderr.contains("did not pause"), "{}", failed.stderr);
+    // A page's request would let the functions know the domain for half a minute.
+    assert!(to.ask(&["domain", "list", "my-game/prod"]).await.contains("play.example.com"));
+    fs::write(&door, right).unwrap();
+
+    from.ask(&domain("remove")).await;
+    let moved = move_to(&from, &to, &["--yes"]).await;
+    assert!(moved.status.success(), "{}", moved.stderr);
+    assert_eq!(regions(&to).await, 401);
+    to.stop().await;
+}
+
+/// CloudFormation and Secrets Manager with one stack: its tables are those of a machine, and so is its API,
+/// to which its host name does not lead yet; its secret is `secret`.
 async fn aws(api_url: &str, secret: &Arc<Mutex<String>>) -> MockServer {
     let (server, secret, api_url) = (MockServer::start().await, Arc::clone(secret), api_url.to_owned());
     let answer = move |request: &ReceivedRequest| {
@@ -171,8 +229,11 @@ async fn aws(api_url: &str, secret: &Arc<Mutex<String>>) -> MockServer {
                 let tables =
                     ["Catalog", "Tokens", "Lobbies", "LobbyData", "Servers", "Ledger", "Secrets", "Clients"];
                 let outputs = tables.map(|table| (format!("{table}TableName"), format!("{table}Table")));
-                let others =
-                    [("ApiUrl", api_url.as_str()), ("SigningKeySecretArn", "arn:aws:secretsmanager:one")];
+                let others = [
+                    ("ApiUrl", api_url.as_str()),
+                    ("DomainTarget", "127.0.0.1"),
+                    ("SigningKeySecretArn", "arn:aws:secretsmanager:one"),
+                ];
                 let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
                 let member = |(name, value)| {
                     format!(
@@ -201,7 +262,8 @@ async fn aws(api_url: &str, secret: &Arc<Mutex<String>>) -> MockServer {
 
 /// Moves `from` into the stack whose tables and API are those of `to`.
 async fn move_to_aws(from: &Machine, to: &Machine, secret: &Arc<Mutex<String>>) -> Ended {
-    let server = aws(&to.base_url, secret).await;
+    let api_url = to.base_url.replace("127.0.0.1", "muster.invalid");
+    let server = aws(&api_url, secret).await;
     let door: Value = serde_json::from_slice(&fs::read(format!("{}/door.json", to.data)).unwrap()).unwrap();
     let endpoint = door["endpoint"].as_str().unwrap().trim_start_matches("http://");
     // The tables want their key as the access key, of which they check no signature.
@@ -243,7 +305,8 @@ async fn the_key_goes_to_aws_first_and_the_game_once_its_functions_have_it() {
     let moved = move_to_aws(&from, &to, &secret).await;
     assert!(moved.status.success(), "{}", moved.stderr);
     assert!(moved.stdout.starts_with("my-game is in muster-prod now: "), "{}", moved.stdout);
-    assert!(moved.stdout.contains(&to.base_url) && from.page("/health").await.contains("paused"));
+    assert!(moved.stdout.contains("Now lead your host name to 127.0.0.1,"), "{}", moved.stdout);
+    assert!(from.page("/health").await.contains("paused"));
     let regions = Request::get(format!("{}/matchmaker/regions", to.base_url))
         .header("authorization", format!("Bearer {public}"));
     assert_eq!(send(regions, "").await.expect_ok().body["regions"][0]["region_id"], "fra");

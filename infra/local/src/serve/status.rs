@@ -104,6 +104,11 @@ impl Status {
 
     async fn change(&self, path: &str, body: &[u8]) -> (StatusCode, Json<Value>) {
         let gate = &self.service.gate;
+        let folder = self.database.parent().unwrap_or(&self.database);
+        // Two copies of a game must not both take players.
+        if let Ok(Some(to)) = moved::noted(folder) {
+            return (StatusCode::CONFLICT, Json(json!({ "message": format!("the game was moved to {to}") })));
+        }
         match path {
             "/resume" => gate.resume(),
             "/pause" if !gate.pause(false).await => {
@@ -113,7 +118,6 @@ impl Status {
             "/moved" => {
                 let kept = match serde_json::from_slice::<Moved>(body) {
                     Ok(Moved { to }) if gate.is_paused() => {
-                        let folder = self.database.parent().unwrap_or(&self.database);
                         moved::note(folder, &to).map_err(|error| error.to_string())
                     }
                     Ok(_) => Err("it is not paused: a pause ends by itself".to_owned()),
