@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import administration
 import deployment
+import moving
 import on_demand
 import permissions
 import restoring
@@ -76,7 +77,7 @@ def of_functions(account, binaries):
         and the logs."""
         return deployment.delete(stack)
 
-    topics = (serving, administration, on_demand, watching, permissions, upgrading, restoring)
+    topics = (serving, administration, on_demand, watching, permissions, upgrading, moving, restoring)
     return [
         ("functions", deploys),
         *(step for topic in topics for step in topic.steps(scene)),

@@ -15,6 +15,8 @@ import boto3
 
 WORKSPACE = pathlib.Path(__file__).absolute().parent.parent.parent
 REGION = "eu-central-1"
+# A host name of the studio's own for the API.
+HOST = "api.studio.example"
 # How long anything here may take to become what it is waited for to be.
 PATIENCE = 60
 
@@ -80,7 +82,7 @@ class Account:
 
     def make_certificate(self):
         """Of this address, and of the APIs that are deployed."""
-        names = f"subjectAltName=IP:127.0.0.1,DNS:*.execute-api.{REGION}.amazonaws.com"
+        names = f"subjectAltName=IP:127.0.0.1,DNS:*.execute-api.{REGION}.amazonaws.com,DNS:{HOST}"
         command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
         command += ["-subj", "/CN=muster-deployed", "-addext", names]
         command += ["-addext", "basicConstraints=critical,CA:FALSE"]

@@ -10,10 +10,13 @@ class Api:
         self.account, self.url = account, url
         self.host = urllib.parse.urlsplit(url).hostname
 
+    def connection(self):
+        tls = self.account.tls
+        return http.client.HTTPSConnection("127.0.0.1", self.account.port, timeout=60, context=tls)
+
     def send(self, method, path, body=None, token=None, headers=None):
         """One request: status, headers in lower case, body."""
-        tls = self.account.tls
-        connection = http.client.HTTPSConnection("127.0.0.1", self.account.port, timeout=60, context=tls)
+        connection = self.connection()
         sent = {
             "host": self.host,
             **({"authorization": f"Bearer {token}"} if token else {}),

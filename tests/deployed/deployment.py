@@ -3,7 +3,7 @@
 import json
 import re
 
-from account import REGION, WORKSPACE, until
+from account import HOST, REGION, WORKSPACE, until
 from roles import Roles
 from stack import FUNCTIONS, ROUTED, TEMPLATE, Stack, routes
 
@@ -20,7 +20,6 @@ OUTPUTS = {
 }
 # What a stack has only if its operator wishes.
 WISHED = {"Budget", "Domain", "DomainMapping"}
-HOST = "api.studio.example"
 ALARM = re.compile(r"AlarmName: !Sub \$\{(?:AWS::)?StackName\}-(\S+)")
 
 

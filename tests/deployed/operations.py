@@ -25,7 +25,7 @@ USER = json.loads(
 
 
 class Muster:
-    """The operator's command, of the stack."""
+    """The operator's command, of a stack or a machine."""
 
     def __init__(self, stack, program):
         self.stack, self.program, self.environment = stack, program, stack.account.environment
@@ -37,7 +37,7 @@ class Muster:
     def run(self, *words, **more):
         return self.stack.account.run(
             self.program,
-            *(*words, "--stack", self.stack.name),
+            *(*words, *self.stack.target),
             **{"stderr": -1, "env": self.environment, **more},
         )
 

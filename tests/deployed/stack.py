@@ -82,6 +82,8 @@ class Stack:
     def __init__(self, account, stage, build):
         self.account, self.stage, self.build = account, stage, build
         self.name = CONFIG[stage]["global"]["parameters"]["stack_name"]
+        # As the operator's command names it.
+        self.target = ("--stack", self.name)
 
     def deploy(self, *options, environment=None, **parameters):
         """`sam deploy` as documented: with the stage's parameters, or with these besides. With another
