@@ -214,8 +214,12 @@ async fn check_api(key: &str, deployment: &Deployment) -> Result<(), CommandErro
     };
     let answer = api(request).await.map_err(CommandError::Refused)?;
     let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
-    match body.get("code").and_then(Value::as_str) {
-        Some("TOKEN_INVALID") => Err(not_yet(deployment)),
-        _ => Ok(()),
+    if answer.status().is_success() && body.is_object() {
+        return Ok(());
     }
+    Err(match body.get("code").and_then(Value::as_str) {
+        Some("TOKEN_INVALID") => not_yet(deployment),
+        // A host that API Gateway does not know yet, or functions that fail.
+        _ => CommandError::Refused(format!("{url} does not answer as Muster does: {}", answer.status())),
+    })
 }

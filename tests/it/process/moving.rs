@@ -218,9 +218,11 @@ async fn what_was_removed_between_two_attempts_is_not_there_after_the_second() {
 }
 
 /// CloudFormation and Secrets Manager with one stack: its tables are those of a machine, and so is its API,
-/// to which its host name does not lead yet; its secret is `secret`.
-async fn aws(api_url: &str, secret: &Arc<Mutex<String>>) -> MockServer {
-    let (server, secret, api_url) = (MockServer::start().await, Arc::clone(secret), api_url.to_owned());
+/// to which its host name does not lead yet, or where there is none something that is not Muster; its secret
+/// is `secret`.
+async fn aws(api_url: Option<&str>, secret: &Arc<Mutex<String>>) -> MockServer {
+    let (server, secret) = (MockServer::start().await, Arc::clone(secret));
+    let api_url = api_url.unwrap_or(&server.uri()).replace("127.0.0.1", "muster.invalid");
     let answer = move |request: &ReceivedRequest| {
         let target = request.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
         let mut secret = secret.lock().unwrap();
@@ -260,10 +262,9 @@ async fn aws(api_url: &str, secret: &Arc<Mutex<String>>) -> MockServer {
     server
 }
 
-/// Moves `from` into the stack whose tables and API are those of `to`.
-async fn move_to_aws(from: &Machine, to: &Machine, secret: &Arc<Mutex<String>>) -> Ended {
-    let api_url = to.base_url.replace("127.0.0.1", "muster.invalid");
-    let server = aws(&api_url, secret).await;
+/// Moves `from` into the stack whose tables, and whose API if it has one, are those of `to`.
+async fn move_to_aws(from: &Machine, to: &Machine, has_api: bool, secret: &Arc<Mutex<String>>) -> Ended {
+    let server = aws(has_api.then_some(to.base_url.as_str()), secret).await;
     let door: Value = serde_json::from_slice(&fs::read(format!("{}/door.json", to.data)).unwrap()).unwrap();
     let endpoint = door["endpoint"].as_str().unwrap().trim_start_matches("http://");
     // The tables want their key as the access key, of which they check no signature.
@@ -291,7 +292,7 @@ async fn the_key_goes_to_aws_first_and_the_game_once_its_functions_have_it() {
     let secret = Arc::new(Mutex::new(key_of(&other)));
     // The first run gives the key; a second one before a deployment changes nothing.
     for _ in 0..2 {
-        let early = move_to_aws(&from, &to, &secret).await;
+        let early = move_to_aws(&from, &to, true, &secret).await;
         assert!(early.stderr.contains("raise MUSTER_REVISION"), "{}", early.stderr);
         assert_eq!(early.status.code(), Some(4));
         assert_eq!(*secret.lock().unwrap(), key_of(&from.data));
@@ -302,7 +303,10 @@ async fn the_key_goes_to_aws_first_and_the_game_once_its_functions_have_it() {
     to.stop().await;
     fs::write(format!("{other}/signing-key"), &*secret.lock().unwrap()).unwrap();
     let to = Machine::start(&other, &[]).await;
-    let moved = move_to_aws(&from, &to, &secret).await;
+    let strange = move_to_aws(&from, &to, false, &secret).await;
+    assert!(strange.stderr.contains("does not answer as Muster does: 200 OK"), "{}", strange.stderr);
+    assert!(from.page("/health").await.contains("ok"));
+    let moved = move_to_aws(&from, &to, true, &secret).await;
     assert!(moved.status.success(), "{}", moved.stderr);
     assert!(moved.stdout.starts_with("my-game is in muster-prod now: "), "{}", moved.stdout);
     assert!(moved.stdout.contains("Now lead your host name to 127.0.0.1,"), "{}", moved.stdout);
