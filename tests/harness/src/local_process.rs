@@ -53,6 +53,19 @@ impl ServerProcess {
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self { base_url, child }
     }
+
+    /// The memory that the process holds now, which only Linux reports.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        let id = self.child.id().expect("it runs");
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
+        let megabytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its memory");
+            let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+            kibibytes * 1_024.0 / 1e6
+        };
+        Memory { own: megabytes("RssAnon:"), resident: megabytes("VmRSS:") }
+    }
 }
 
 /// What a process holds of the machine's memory, in MB.
@@ -140,14 +153,7 @@ impl LocalProcess {
     /// The memory that the process holds now, which only Linux reports.
     #[must_use]
     pub fn memory(&self) -> Memory {
-        let id = self.server.child.id().expect("it runs");
-        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
-        let megabytes = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its memory");
-            let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-            kibibytes * 1_024.0 / 1e6
-        };
-        Memory { own: megabytes("RssAnon:"), resident: megabytes("VmRSS:") }
+        self.server.memory()
     }
 
     /// Where the gateway listens.
