@@ -7,7 +7,6 @@ Usage: container IMAGE
 import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -40,7 +39,7 @@ class Podman:
         # No other program has to run for these.
         self.own += ["--cgroup-manager", "cgroupfs", "--events-backend", "file", "--log-level", "error"]
         # Where both kinds of control groups are mounted, crun refuses.
-        self.own += ["--runtime", "runc"] if shutil.which("runc") else []
+        self.own += ["--runtime", "runc"] if pathlib.Path("/sys/fs/cgroup/unified").exists() else []
 
     def __call__(self, *words):
         command = [str(word) for word in ("podman", *self.own, *words)]
