@@ -249,6 +249,9 @@ pub(crate) struct Model {
     kept_out: BTreeMap<(clients::Holder, String), (u64, u64)>,
     /// Who held the seats of lobbies that players were removed from.
     removed: BTreeMap<(String, String), clients::Holder>,
+    /// Seats whose `connected` came after their reservation had expired, by which a client may exceed its
+    /// limit: `infra/docs/limits.md`.
+    connected_late: BTreeSet<(String, String)>,
     /// Seats taken by writes that arrived late, each with its lobby: they belong to no player if the
     /// operation took another seat.
     late: BTreeSet<(String, String)>,

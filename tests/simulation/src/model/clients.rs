@@ -69,7 +69,8 @@ impl Model {
             let lobby = self.lobbies.get(lobby).filter(|lobby| lobby.lives());
             **of == Some(holder) && lobby.is_some_and(|lobby| lobby.holds_at(seat, time))
         });
-        let held: Vec<_> = held.map(|(seat, _)| seat).collect();
+        let held: Vec<_> =
+            held.map(|(seat, _)| seat).filter(|seat| !self.connected_late.contains(*seat)).collect();
         let holds_max = self.namespaces[operation.namespace].holds_max;
         if u32::try_from(held.len()).is_ok_and(|held| held > holds_max) {
             self.fail("I12", format!("a client holds {held:?} at {at}, and may hold {holds_max}"));

@@ -223,6 +223,9 @@ impl Model {
         if after.connected.get(seat).is_some_and(|until| *until > time + CONNECTED_MS) {
             self.fail("I4", format!("seat {seat} of lobby {id} is connected for more than 8 h"));
         }
+        if before.reserved.get(seat).is_some_and(|until| *until <= time) {
+            self.connected_late.insert((id.clone(), seat.to_owned()));
+        }
         let Some(operation) = change.operation else { return };
         match &self.operations[operation].action.clone() {
             // By a later token than the first, its tokens say so.
