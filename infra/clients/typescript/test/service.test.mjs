@@ -253,7 +253,17 @@ test("the matches of a server that crashes go on under the same start, with the 
 test("a later start makes the older process exit, and a server drains with its last player", async () => {
   const own = await namespace({ arena: { regions: ["fra"], max_players: 2 } });
   const options = { ...own.servers, serverId: "one", ports: { default: { hostname: "127.0.0.1", port: 1, protocol: "http" } } };
-  const [older, later] = [new GameServer(options), new GameServer(options)];
+  const older = new GameServer(options);
+  let deregistered;
+  const isDeregistered = new Promise((resolve) => { deregistered = resolve; });
+  const later = new GameServer({
+    ...options,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      if (String(url).endsWith("/servers/deregister")) deregistered();
+      return response;
+    },
+  });
   await older.start();
   await later.start();
   const exit = once(older, "exit");
@@ -263,6 +273,7 @@ test("a later start makes the older process exit, and a server drains with its l
   const seat = await new Muster(own.players).find(ARENA);
   const player = await later.admit(seat);
   const stopped = later.stop();
+  await isDeregistered;
   // It gets no lobby any more, and goes on with those it has.
   await later.beat();
   // Without retries, which would wait for another game server.
