@@ -42,6 +42,9 @@ const LAG: Duration = Duration::from_secs(2);
 /// Pauses between looks for a lobby whose player arrives before it is listed.
 const LOOKS: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
+/// The pause between heartbeats of a server that drains and has no lobby left: Muster forgets it a moment
+/// after the last one's end.
+const LAST_PAUSE: Duration = Duration::from_secs(1);
 /// The least time between two such looks, however many players arrive.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
 const SERVER_NOT_FOUND: &str = "MATCHMAKER_SERVER_NOT_FOUND";
@@ -355,8 +358,12 @@ impl GameServer {
             let last = beat_at.lock().await.unwrap_or_else(Instant::now);
             let may_get_lobbies =
                 !self.is_draining() && lock(&self.inner.lobbies).len() < options.capacity as usize;
-            let pause =
-                if may_get_lobbies { options.heartbeat.min(options.pulse()) } else { options.pulse() };
+            let is_over_soon = self.is_draining() && lock(&self.inner.lobbies).is_empty();
+            let pause = match may_get_lobbies {
+                _ if is_over_soon => LAST_PAUSE,
+                true => options.heartbeat.min(options.pulse()),
+                false => options.pulse(),
+            };
             if last.elapsed() >= pause {
                 return;
             }

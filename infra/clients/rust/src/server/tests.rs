@@ -58,7 +58,8 @@ async fn heartbeats_are_frequent_only_while_a_lobby_may_come() {
     sleep(Duration::from_secs(1)).await;
     server.drain().await.unwrap();
     while !matches!(events.recv().await, Some(Event::Stopped)) {}
-    assert_eq!(gaps(&transport, "heartbeat"), [2, 2, 10, 3, 2, 10, 10]);
+    // At last it drains without lobbies, until Muster forgets it.
+    assert_eq!(gaps(&transport, "heartbeat"), [2, 2, 10, 3, 1, 1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,4 +167,19 @@ async fn a_drained_server_stops_as_soon_as_its_last_lobby_has_ended() {
     server.lobbies()[0].end().await.unwrap();
     while !matches!(events.recv().await, Some(Event::Stopped)) {}
     assert_eq!(began.elapsed().as_secs(), 2, "of two requests, each a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_server_without_lobbies_asks_until_it_is_forgotten() {
+    let slow = ServerOptions { heartbeat: Duration::from_secs(600), ..options() };
+    let done = || ok(&json!({}));
+    let replies =
+        [list(&["one"]), done(), list(&["one"]), done(), list(&[]), list(&[]), refusal(SERVER_NOT_FOUND)];
+    let (server, mut events, _transport) = started(slow, replies).await;
+    server.drain().await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    let began = Instant::now();
+    server.lobbies()[0].end().await.unwrap();
+    while !matches!(events.recv().await, Some(Event::Stopped)) {}
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
