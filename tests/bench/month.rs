@@ -246,7 +246,7 @@ fn add_parts(parts: &mut Parts, text: &str, stage: Stage) {
             None => true,
             Some("IsProduction") => stage == Stage::Prod,
             // None unless it is wanted, and none costs anything worth counting.
-            Some("HasEmail" | "HasDomain" | "HasBudget") => false,
+            Some("HasEmail" | "HasDomain" | "HasBudget" | "HasCluster") => false,
             Some(other) => panic!("a new condition: {other}"),
         };
         if !is_there {
