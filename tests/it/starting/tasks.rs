@@ -64,6 +64,7 @@ async fn a_start_is_one_task_with_the_servers_environment() {
             (&body["clientToken"], &body["startedBy"]),
             (&json!(start_id), &json!(scene.started_by()))
         );
+        assert!(TEMPLATE.contains("startedBy: [{ prefix: muster/ }]"), "the rule for tasks that stop");
         assert_eq!(body["cluster"], CLUSTER);
         let container = &body["overrides"]["containerOverrides"][0];
         assert_eq!(container["name"], "game");

@@ -356,13 +356,13 @@ impl GameServer {
         let Inner { options, freed, beat_at, .. } = &*self.inner;
         loop {
             let last = beat_at.lock().await.unwrap_or_else(Instant::now);
-            let may_get_lobbies =
-                !self.is_draining() && lock(&self.inner.lobbies).len() < options.capacity as usize;
-            let is_over_soon = self.is_draining() && lock(&self.inner.lobbies).is_empty();
-            let pause = match may_get_lobbies {
-                _ if is_over_soon => LAST_PAUSE,
-                true => options.heartbeat.min(options.pulse()),
-                false => options.pulse(),
+            let lobbies = lock(&self.inner.lobbies).len();
+            let pause = match (self.is_draining(), lobbies) {
+                (true, 0) => LAST_PAUSE.min(options.pulse()),
+                (false, lobbies) if lobbies < options.capacity as usize => {
+                    options.heartbeat.min(options.pulse())
+                }
+                _ => options.pulse(),
             };
             if last.elapsed() >= pause {
                 return;

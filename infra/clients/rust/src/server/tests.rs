@@ -155,31 +155,28 @@ async fn what_comes_too_late_for_a_lobby_is_refused_only_where_that_matters() {
     assert!(lobby.is_ended() && server.lobbies().is_empty());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_drained_server_stops_as_soon_as_its_last_lobby_has_ended() {
+/// How long a drained server goes on after its last lobby, where its heartbeats have these replies.
+async fn after_the_last_lobby(heartbeats: impl IntoIterator<Item = Option<Reply>>) -> Duration {
     let slow = ServerOptions { heartbeat: Duration::from_secs(600), ..options() };
     let done = || ok(&json!({}));
-    let replies = [list(&["one"]), done(), list(&["one"]), done(), refusal(SERVER_NOT_FOUND)];
+    let replies = [list(&["one"]), done(), list(&["one"]), done()].into_iter().chain(heartbeats);
     let (server, mut events, _transport) = started(slow, replies).await;
     server.drain().await.unwrap();
     sleep(Duration::from_secs(2)).await;
     let began = Instant::now();
     server.lobbies()[0].end().await.unwrap();
     while !matches!(events.recv().await, Some(Event::Stopped)) {}
-    assert_eq!(began.elapsed().as_secs(), 2, "of two requests, each a second");
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_server_stops_as_soon_as_its_last_lobby_has_ended() {
+    let took = after_the_last_lobby([refusal(SERVER_NOT_FOUND)]).await;
+    assert_eq!(took.as_secs(), 2, "of two requests, each a second");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_drained_server_without_lobbies_asks_until_it_is_forgotten() {
-    let slow = ServerOptions { heartbeat: Duration::from_secs(600), ..options() };
-    let done = || ok(&json!({}));
-    let replies =
-        [list(&["one"]), done(), list(&["one"]), done(), list(&[]), list(&[]), refusal(SERVER_NOT_FOUND)];
-    let (server, mut events, _transport) = started(slow, replies).await;
-    server.drain().await.unwrap();
-    sleep(Duration::from_secs(2)).await;
-    let began = Instant::now();
-    server.lobbies()[0].end().await.unwrap();
-    while !matches!(events.recv().await, Some(Event::Stopped)) {}
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let took = after_the_last_lobby([list(&[]), list(&[]), refusal(SERVER_NOT_FOUND)]).await;
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
