@@ -76,14 +76,21 @@ impl Matchmaker {
     /// Ends the request while its game server is started: a repetition with its key goes on with the seat,
     /// which other requests give back.
     async fn leave_waiting(&self, found: Found, seeker: &Seeker, wait: LaunchWait) -> Result<Error, Error> {
-        let left = wait.expected_at.since(self.ambient.now());
+        let is_kept = seeker.interrupt().await?;
+        let now = self.ambient.now();
+        let left = match wait.expected_at.since(now) {
+            // A server that is late is expected to take as long again. Players who came together and return
+            // at once would not see the seats that they have just given back.
+            Duration::ZERO if !is_kept => now.since(wait.requested_at),
+            left => left,
+        };
         let starting = Starting {
             lobby_id: found.lobby.lobby_id.clone(),
             wait,
             retry_after: left.min(REPEAT_AFTER_MAX),
         };
         let refusal = Error::ServerStarting(Box::new(starting));
-        if seeker.interrupt().await? { Ok(refusal) } else { self.give_back(found, seeker, refusal).await }
+        if is_kept { Ok(refusal) } else { self.give_back(found, seeker, refusal).await }
     }
 
     /// Why the game server of `lobby`, which ended before it was ready, could not be started.

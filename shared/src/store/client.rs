@@ -129,12 +129,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(900);
 const ATTEMPTS: u32 = 4;
 const RETRY_BACKOFF: Duration = Duration::from_millis(25);
 
-/// The settings that every client shares: bounded attempts, so that an operation ends within its deadline.
+/// Bounded attempts, so that an operation ends within its deadline.
+pub(super) fn retries(backoff: Duration) -> RetryConfig {
+    RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(backoff)
+}
+
+/// The settings that every client shares.
 fn client_settings(region: String) -> aws_sdk_dynamodb::config::Builder {
     aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(region))
-        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(RETRY_BACKOFF))
+        .retry_config(retries(RETRY_BACKOFF))
         .retry_classifier(RetryConflicts)
         .timeout_config(
             TimeoutConfig::builder()

@@ -49,6 +49,9 @@ pub const BURST_WINDOW: Duration = Duration::from_secs(2);
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position, and nobody
 /// replaces it. An older one whose lobbies the index does not show is most likely full.
 pub const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
+/// How long a find waits, at most, before it writes to a head again that took no more writes: each of a
+/// thousand finds at one instant writes to it twice, which takes an item a second or two (decision 22).
+const HEAD_BACKOFF: Duration = Duration::from_millis(300);
 /// How long a head is kept after its last burst; long past any use.
 const HEAD_LIFE: Duration = Duration::from_secs(3_600);
 
@@ -248,7 +251,8 @@ impl Store {
         first: &LobbyId,
         now: Timestamp,
     ) -> Result<BurstOutcome, Error> {
-        match self.update::<Burst>(self.replace_head(beginning, first, false, now)).await? {
+        let write = self.replace_head(beginning, first, false, now);
+        match self.update_patiently::<Burst>(write, HEAD_BACKOFF).await? {
             Ok(burst) => Ok(BurstOutcome::Begun(burst)),
             // An earlier attempt of the same write succeeded, but its response was lost. Others may have
             // drawn positions since.
@@ -294,7 +298,7 @@ impl Store {
             .with(":first", text(burst.first.as_str()))
             .with(":drawn", number(seats))
             .with(":draws", burst.draws.as_ref().map(|_| AttributeValue::L(vec![number(seats)])));
-        self.update(call).await
+        self.update_patiently(call, HEAD_BACKOFF).await
     }
 
     /// Announces at the head `key` of the lobby's criteria that `lobby` has a free seat again, which the

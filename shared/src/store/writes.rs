@@ -4,12 +4,14 @@
 //! that name unless another one is given. A placeholder `:value` stands for a given value or for a
 //! [`constant`]. A write that lacks a value, or has one that no expression names, is not sent.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::{
+    Config,
+    error::SdkError,
     operation::{
         transact_write_items::TransactWriteItemsError,
-        update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
+        update_item::{UpdateItemError, UpdateItemOutput, builders::UpdateItemFluentBuilder},
     },
     types::{
         AttributeValue, CancellationReason, ConditionCheck, Delete, Put, ReturnValue,
@@ -24,7 +26,7 @@ use crate::{
         ids::{LobbyId, ServerKey},
     },
     store::{
-        client::Store,
+        client::{Store, retries},
         conflicts::refused,
         expressions::placeholders,
         failures::failure,
@@ -212,8 +214,30 @@ impl Store {
     /// Sends a conditional change: `Ok` with the item after it, `Err` with the item that refused it, if there
     /// is one.
     pub(super) async fn update<T: Record>(&self, write: Write) -> Result<Result<T, Option<T>>, Error> {
+        self.updated(self.conditional(write)?.send().await)
+    }
+
+    /// The same, where a retry waits at random for up to `backoff`, the next one for up to twice as long, and
+    /// so on.
+    pub(super) async fn update_patiently<T: Record>(
+        &self,
+        write: Write,
+        backoff: Duration,
+    ) -> Result<Result<T, Option<T>>, Error> {
+        let retries = Config::builder().retry_config(retries(backoff));
+        self.updated(self.conditional(write)?.customize().config_override(retries).send().await)
+    }
+
+    fn conditional(&self, write: Write) -> Result<UpdateItemFluentBuilder, Error> {
         let call = self.call(write)?.return_values(ReturnValue::AllNew);
-        match call.return_values_on_condition_check_failure(AllOld).send().await {
+        Ok(call.return_values_on_condition_check_failure(AllOld))
+    }
+
+    fn updated<T: Record>(
+        &self,
+        answer: Result<UpdateItemOutput, SdkError<UpdateItemError>>,
+    ) -> Result<Result<T, Option<T>>, Error> {
+        match answer {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
                 let item =

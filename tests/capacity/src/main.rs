@@ -1,8 +1,8 @@
 //! `cargo run --profile bench --bin capacity`: finds by the thousand a second into one namespace, simulated.
 //!
-//! `-- --rate R --capacity C --shards N --shape spike|quiet --seconds N --stay S --seed S` runs one scenario,
-//! `-- --quick` what CI has time for, `-- --worlds` games of every kind, `-- --storm` honest players under a
-//! hostile crowd, `-- --on-demand` players where no game server runs, `-- --raid` scripts there; without
+//! `-- --rate R --capacity C --shards N --shape spike|quiet --asks KIND --seconds N --stay S --seed S` runs one
+//! scenario, `-- --burst N` so many finds at one instant, `-- --quick` what CI has time for, `-- --worlds`
+//! games of every kind, `-- --storm` honest players under a hostile crowd, `-- --on-demand` players where no game server runs, `-- --raid` scripts there; without
 //! any, all others, most a minute each. What is simulated and what is not: the library beside it. Prints one
 //! row for each scenario, a table minute by minute of each long one, and the bars that are missed, which make
 //! it fail.
@@ -39,6 +39,8 @@ const RATES: [u32; 3] = [1_000, 5_000, 20_000];
 const CAPACITIES: [u32; 2] = [10, 100];
 const SHAPES: [Shape; 2] = [Shape::Spike, Shape::Quiet];
 const BURST: Scenario = Scenario { rate: 0, shape: Shape::Burst(100), seconds: 0, ..Scenario::QUICK };
+/// More than the head of a pool takes in a second.
+const CROWD: Scenario = Scenario { shape: Shape::Burst(700), ..BURST };
 /// Parties at one instant, and who comes in the two seconds after them.
 const PARTIES_AT_ONCE: Scenario = Scenario { asks: Asks::Parties(4), ..BURST };
 const PARTIES_AND_LATER: Scenario = Scenario { rate: 50, seconds: 2, ..PARTIES_AT_ONCE };
@@ -70,7 +72,8 @@ const OTHER: [Asks; 10] = [
 ];
 
 fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
-    let mut scenarios = vec![Scenario { seed, ..BURST }];
+    let mut scenarios =
+        [100, 700, 1_000].map(|finds| Scenario { seed, shape: Shape::Burst(finds), ..BURST }).to_vec();
     for rate in RATES {
         for capacity in CAPACITIES {
             scenarios.extend(SHAPES.map(|shape| Scenario {
@@ -104,16 +107,24 @@ fn worlds(seed: u64) -> Vec<Scenario> {
     let steady = Scenario { rate: 120, seconds: 30, stay_secs_max: 15, seed, ..QUICK };
     scenarios.extend([2, 64, 100, 256].map(|capacity| Scenario { capacity, ..steady }));
     scenarios.extend(OTHER.map(|asks| Scenario { asks, ..steady }));
+    let longer = Scenario { seconds: 60, ..PARTIES };
+    let parties = [PARTIES_AT_ONCE, PARTIES_AND_LATER, PARTIES, longer];
+    scenarios.extend(parties.map(|parties| Scenario { seed, ..parties }));
     scenarios
-        .extend([PARTIES_AT_ONCE, PARTIES_AND_LATER, PARTIES].map(|parties| Scenario { seed, ..parties }));
-    scenarios
+}
+
+/// Of [`OTHER`], the kind called `name`, as `parties4`.
+fn named(name: &str) -> Asks {
+    let words = |asks: &Asks| format!("{asks:?}").to_lowercase().replace(['(', ')'], "");
+    OTHER.into_iter().find(|asks| words(asks) == name).unwrap_or_else(|| panic!("{name} is no kind of find"))
 }
 
 /// The requested scenarios, and whether CI has time for only these.
 fn requested() -> (Vec<Scenario>, bool) {
     let (mut rate, mut capacity, mut shape) = (None, None, None);
     let (mut stay_secs_max, mut shards) = (STAY_SECS, None);
-    let (mut seconds, mut seed, mut is_burst, mut is_quick, mut is_worlds) = (60, 1, false, false, false);
+    let (mut seconds, mut seed, mut burst, mut is_quick, mut is_worlds) = (60, 1, 0, false, false);
+    let mut asks = Asks::Plain;
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().expect("a value");
@@ -131,14 +142,15 @@ fn requested() -> (Vec<Scenario>, bool) {
                     other => panic!("{other} is no shape"),
                 });
             }
-            "--burst" => is_burst = true,
+            "--burst" => burst = value().parse().expect("finds"),
+            "--asks" => asks = named(&value()),
             "--worlds" => is_worlds = true,
             "--quick" => is_quick = true,
             other => panic!("{other} is no option"),
         }
     }
     if is_quick {
-        let mut scenarios = [BURST, QUICK, QUICK_STEADY].to_vec();
+        let mut scenarios = [BURST, CROWD, QUICK, QUICK_STEADY].to_vec();
         let clients = Scenario { shape: Shape::Clients(8), rate: 0, seconds: 0, ..QUICK };
         scenarios.extend([64, 100].map(|capacity| Scenario { capacity, ..clients }));
         scenarios.extend(OTHER.map(|asks| Scenario { asks, ..clients }));
@@ -148,8 +160,8 @@ fn requested() -> (Vec<Scenario>, bool) {
     if is_worlds {
         return (worlds(seed), false);
     }
-    if is_burst {
-        return (vec![Scenario { seed, ..BURST }], false);
+    if burst > 0 {
+        return (vec![Scenario { seed, shape: Shape::Burst(burst), asks, ..BURST }], false);
     }
     let is_one = rate.is_some() || capacity.is_some() || shape.is_some();
     let mut scenarios = all(seconds, stay_secs_max, seed);
@@ -177,6 +189,7 @@ fn requested() -> (Vec<Scenario>, bool) {
     }
     for scenario in &mut scenarios {
         scenario.shards = shards.unwrap_or(scenario.shards);
+        scenario.asks = asks;
     }
     (scenarios, false)
 }

@@ -105,6 +105,11 @@ const BURST: [Bar; 2] = [
     Bar::new("most calls of a find", |outcome| outcome.calls_max() as f64, 4.0),
     Bar::new("lobbies beyond the optimum", Outcome::beyond_optimum, 1.0),
 ];
+/// More finds at one instant than the head of their pool takes writes in a second.
+const CROWD: [Bar; 2] = [
+    Bar::new("calls per find", Outcome::calls_per_find, 8.0),
+    Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.05),
+];
 /// From empty, and where as many players leave as come.
 const BUSY: [Bar; 2] = [
     Bar::new("calls per find", Outcome::calls_per_find, 2.0),
@@ -245,7 +250,8 @@ impl Outcome {
             (Shape::Burst(_), ..) if asks == Asks::Parties(4) => &PARTIES_AND_LATER,
             (Shape::Spike, 1_000, 10) if asks == Asks::Parties(4) => &PARTIES,
             _ if asks != Asks::Plain => &[],
-            (Shape::Burst(_), ..) => &BURST,
+            (Shape::Burst(..=100), ..) => &BURST,
+            (Shape::Burst(..=1_000), ..) => &CROWD,
             (_, 120, 8) if is_steady => &LIVING,
             (_, 250 | 5_000, 10) if is_steady => &BUSY,
             (_, 1_000, 10) => &BUSY,
