@@ -34,11 +34,9 @@ use crate::{
     wire::explanation::Reason,
 };
 
-/// Of several pools, each look is into this part of them.
+/// Of several pools, a look is into this part of them: most find a seat there.
 const POOLS_A_LOOK_SHARE: usize = 4;
-/// Looks of one find, each into another part of the index.
-const LOOKS_AHEAD_MAX: usize = 2;
-/// Candidates that such a look shows: the fewer, the more finds compete for each. Half a read unit.
+/// Candidates that a look shows: the fewer, the more finds compete for each. Half a read unit.
 const SHOWN_MAX: usize = 24;
 /// How many of those are read, drawn at random: as many as the instance has finds in a second, within these
 /// bounds. Half a read unit each.
@@ -54,33 +52,20 @@ impl Matchmaker {
         pools: &[SearchedPool],
         seeker: &Seeker,
     ) -> Result<Option<Existing>, Error> {
-        let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
-        let mut is_one_crowded = false;
-        // Each look is into some pools only: most find a seat there.
         let mut order: Vec<_> = pools.iter().collect();
-        let order: Vec<_> = iter::from_fn(|| self.ambient.draw(&mut order)).cloned().collect();
-        let mut unseen = order.chunks(pools.len().div_ceil(POOLS_A_LOOK_SHARE));
-        let mut has_read_all = true;
+        let part: Vec<_> = iter::from_fn(|| self.ambient.draw(&mut order))
+            .take(pools.len().div_ceil(POOLS_A_LOOK_SHARE))
+            .cloned()
+            .collect();
+        let seats = seeker.seats().count();
+        let (mut looked, mut tries, mut are_tried_full) = (None::<Looked>, 0, true);
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
-            let seats = seeker.seats().count();
             let Some(known) = self.pools.draw_lobby(pools, seats, &self.ambient, now) else {
-                if self.pools.lacks_room(pools, seats, now) {
+                if looked.is_some() || self.pools.lacks_room(pools, seats, now) {
                     break;
                 }
-                // A single pool has another part, but not of the index of tags.
-                let is_parted = matches!(pools, [only] if only.tag_digests.is_empty());
-                let next = if is_parted { Some(pools) } else { unseen.next() };
-                let Some(some) = next.filter(|_| looks < LOOKS_AHEAD_MAX) else { break };
-                looks += 1;
-                let looked = self.look_ahead(some, seeker, now).await?;
-                are_all_full &= looked.are_others_full;
-                is_one_crowded |= looked.is_one_crowded;
-                // The second look into a single pool may begin at its first candidate.
-                has_read_all = looked.has_read_all && (has_read_all || pools.len() == 1);
-                if looked.is_all && pools.len() == 1 {
-                    looks = LOOKS_AHEAD_MAX;
-                }
+                looked = Some(self.look_ahead(&part, seeker, now).await?);
                 continue;
             };
             let Some(searched) = searched(pools, &known.lobby.pool) else { continue };
@@ -88,17 +73,21 @@ impl Matchmaker {
                 Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
                 Err(refusal) => {
                     tries += 1;
-                    are_all_full &= refusal.is_for_want_of_seats();
+                    are_tried_full &= refusal.is_for_want_of_seats();
                     self.pools.forget_older_lobbies(searched, now);
                 }
             }
         }
-        if looks > 0 && are_all_full {
-            self.pools.note_no_room(pools, seeker.seats().count(), self.ambient.now());
+        let are_all_full = are_tried_full && looked.as_ref().is_none_or(|looked| looked.are_others_full);
+        let now = self.ambient.now();
+        if looked.is_some() && are_all_full {
+            self.pools.note_no_room(pools, seats, now);
         }
-        has_read_all &= looks > 0 && (pools.len() == 1 || unseen.len() == 0);
-        let is_enough = has_read_all || self.pools.contention(pools, self.ambient.now()) == Contention::Busy;
-        Ok((are_all_full && is_enough).then_some(Existing::None { has_more: is_one_crowded }))
+        let has_read_all =
+            part.len() == pools.len() && looked.as_ref().is_some_and(|looked| looked.has_read_all);
+        let is_enough = has_read_all || self.pools.contention(pools, now) == Contention::Busy;
+        let has_more = looked.is_some_and(|looked| looked.is_one_crowded);
+        Ok((are_all_full && is_enough).then_some(Existing::None { has_more }))
     }
 
     /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and
@@ -143,7 +132,7 @@ impl Matchmaker {
             let here = open.extract_if(.., |lobby| lobby.pool.is_shard_of(&searched.pool)).collect();
             self.pools.keep_lobbies(searched, here, now);
         }
-        Ok(Looked { is_all, has_read_all: is_all && shown.is_empty(), are_others_full, is_one_crowded })
+        Ok(Looked { has_read_all: is_all && shown.is_empty(), are_others_full, is_one_crowded })
     }
 
     /// Some candidates of a pool with the queried tags: those with exactly these first; for a party, of one
@@ -186,9 +175,7 @@ struct Part {
 
 /// The result of a look ahead, besides the lobbies that were kept.
 struct Looked {
-    /// Whether the pools have no other candidates than those that were shown.
-    is_all: bool,
-    /// Whether each of those was also read.
+    /// Whether the pools have no other candidates than those that were shown, and each of those was read.
     has_read_all: bool,
     /// Whether each lobby that was read and not kept was refused only because it was full, or was crowded.
     are_others_full: bool,

@@ -251,8 +251,8 @@ impl Store {
         first: &LobbyId,
         now: Timestamp,
     ) -> Result<BurstOutcome, Error> {
-        let write = self.replace_head(beginning, first, false, now);
-        match self.update_patiently::<Burst>(write, HEAD_BACKOFF).await? {
+        let write = self.replace_head(beginning, first, false, now).patiently(HEAD_BACKOFF);
+        match self.update::<Burst>(write).await? {
             Ok(burst) => Ok(BurstOutcome::Begun(burst)),
             // An earlier attempt of the same write succeeded, but its response was lost. Others may have
             // drawn positions since.
@@ -297,8 +297,9 @@ impl Store {
             .when("#first = :first")
             .with(":first", text(burst.first.as_str()))
             .with(":drawn", number(seats))
-            .with(":draws", burst.draws.as_ref().map(|_| AttributeValue::L(vec![number(seats)])));
-        self.update_patiently(call, HEAD_BACKOFF).await
+            .with(":draws", burst.draws.as_ref().map(|_| AttributeValue::L(vec![number(seats)])))
+            .patiently(HEAD_BACKOFF);
+        self.update(call).await
     }
 
     /// Announces at the head `key` of the lobby's criteria that `lobby` has a free seat again, which the

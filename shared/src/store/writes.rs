@@ -8,10 +8,9 @@ use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::{
     Config,
-    error::SdkError,
     operation::{
         transact_write_items::TransactWriteItemsError,
-        update_item::{UpdateItemError, UpdateItemOutput, builders::UpdateItemFluentBuilder},
+        update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
     },
     types::{
         AttributeValue, CancellationReason, ConditionCheck, Delete, Put, ReturnValue,
@@ -48,6 +47,8 @@ pub(super) struct Write {
     condition: Option<String>,
     names: HashMap<String, String>,
     values: HashMap<String, AttributeValue>,
+    /// What [`Self::patiently`] says.
+    backoff: Option<Duration>,
 }
 
 #[derive(Clone)]
@@ -62,7 +63,8 @@ impl Write {
     /// A write of the item of `key`, which only checks a condition unless a change is added.
     pub(super) fn to(table: &str, key: Item) -> Self {
         let (names, values) = (HashMap::new(), HashMap::new());
-        Self { table: table.to_owned(), item: key, action: Action::Check, condition: None, names, values }
+        let (action, condition, backoff) = (Action::Check, None, None);
+        Self { table: table.to_owned(), item: key, action, condition, names, values, backoff }
     }
 
     /// A write that puts the whole `item`.
@@ -98,6 +100,12 @@ impl Write {
     pub(super) fn also_when(self, clause: &str) -> Self {
         let condition = self.condition.map(|condition| format!("{condition} AND {clause}"));
         Self { condition: condition.or_else(|| Some(clause.to_owned())), ..self }
+    }
+
+    /// Sent alone, this write is tried again after a random time of up to `backoff`, then of up to twice as
+    /// long, and so on: many requests write to its item at one time.
+    pub(super) fn patiently(self, backoff: Duration) -> Self {
+        Self { backoff: Some(backoff), ..self }
     }
 
     /// Binds the placeholder to another attribute than that of its name.
@@ -139,7 +147,7 @@ impl Write {
 
     /// This write as a part of a transaction, which returns the item that refused a change or a put.
     fn part(self) -> Result<TransactWriteItem, Error> {
-        let Self { table, item, action, condition, names, values } = self.bound()?;
+        let Self { table, item, action, condition, names, values, backoff: _ } = self.bound()?;
         macro_rules! part {
             ($builder:expr) => {
                 $builder
@@ -195,7 +203,7 @@ impl Store {
     }
 
     fn call(&self, write: Write) -> Result<UpdateItemFluentBuilder, Error> {
-        let Write { table, item, action, condition, names, values } = write.bound()?;
+        let Write { table, item, action, condition, names, values, backoff: _ } = write.bound()?;
         let Action::Change(change) = action else {
             return Err(Error::Bug("a write without a change was sent alone".to_owned()));
         };
@@ -214,29 +222,13 @@ impl Store {
     /// Sends a conditional change: `Ok` with the item after it, `Err` with the item that refused it, if there
     /// is one.
     pub(super) async fn update<T: Record>(&self, write: Write) -> Result<Result<T, Option<T>>, Error> {
-        self.updated(self.conditional(write)?.send().await)
-    }
-
-    /// The same, where a retry waits at random for up to `backoff`, the next one for up to twice as long, and
-    /// so on.
-    pub(super) async fn update_patiently<T: Record>(
-        &self,
-        write: Write,
-        backoff: Duration,
-    ) -> Result<Result<T, Option<T>>, Error> {
-        let retries = Config::builder().retry_config(retries(backoff));
-        self.updated(self.conditional(write)?.customize().config_override(retries).send().await)
-    }
-
-    fn conditional(&self, write: Write) -> Result<UpdateItemFluentBuilder, Error> {
+        let retries = write.backoff.map(|backoff| Config::builder().retry_config(retries(backoff)));
         let call = self.call(write)?.return_values(ReturnValue::AllNew);
-        Ok(call.return_values_on_condition_check_failure(AllOld))
-    }
-
-    fn updated<T: Record>(
-        &self,
-        answer: Result<UpdateItemOutput, SdkError<UpdateItemError>>,
-    ) -> Result<Result<T, Option<T>>, Error> {
+        let call = call.return_values_on_condition_check_failure(AllOld);
+        let answer = match retries {
+            Some(retries) => call.customize().config_override(retries).send().await,
+            None => call.send().await,
+        };
         match answer {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());

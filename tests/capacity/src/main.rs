@@ -1,11 +1,11 @@
 //! `cargo run --profile bench --bin capacity`: finds by the thousand a second into one namespace, simulated.
 //!
-//! `-- --rate R --capacity C --shards N --shape spike|quiet --asks KIND --seconds N --stay S --seed S` runs one
-//! scenario, `-- --burst N` so many finds at one instant, `-- --quick` what CI has time for, `-- --worlds`
-//! games of every kind, `-- --storm` honest players under a hostile crowd, `-- --on-demand` players where no game server runs, `-- --raid` scripts there; without
-//! any, all others, most a minute each. What is simulated and what is not: the library beside it. Prints one
-//! row for each scenario, a table minute by minute of each long one, and the bars that are missed, which make
-//! it fail.
+//! `-- --rate R --capacity C --shards N --shape spike|quiet --asks KIND --seconds N --stay S --seed S` runs
+//! one scenario, `-- --burst N` so many finds at one instant, `-- --quick` what CI has time for,
+//! `-- --worlds` games of every kind, `-- --storm` honest players under a hostile crowd, `-- --on-demand`
+//! players where no game server runs, `-- --raid` scripts there; without any, all others, most a minute
+//! each. What is simulated and what is not: the library beside it. Prints one row for each scenario, a table
+//! minute by minute of each long one, and the bars that are missed, which make it fail.
 
 #![expect(
     clippy::expect_used,
@@ -107,7 +107,7 @@ fn worlds(seed: u64) -> Vec<Scenario> {
     let steady = Scenario { rate: 120, seconds: 30, stay_secs_max: 15, seed, ..QUICK };
     scenarios.extend([2, 64, 100, 256].map(|capacity| Scenario { capacity, ..steady }));
     scenarios.extend(OTHER.map(|asks| Scenario { asks, ..steady }));
-    let longer = Scenario { seconds: 60, ..PARTIES };
+    let longer = Scenario { seconds: 60, shards: shards_at(PARTIES.rate), ..PARTIES };
     let parties = [PARTIES_AT_ONCE, PARTIES_AND_LATER, PARTIES, longer];
     scenarios.extend(parties.map(|parties| Scenario { seed, ..parties }));
     scenarios
