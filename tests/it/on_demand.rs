@@ -336,6 +336,36 @@ async fn a_slow_start_is_left_to_the_repetition() {
 }
 
 #[tokio::test]
+async fn a_late_start_is_expected_to_take_as_long_again_by_those_without_a_seat() {
+    let servers = json!({ "build": 7, "start_seconds": 60 });
+    let scene = Scene::new(Scene::arena(10), servers).await;
+    let (game, stack, body) = (&scene.game, &scene.stack, json!({ "game_modes": ["arena"] }));
+    let timeout = (503, "MATCHMAKER_LOBBY_START_TIMEOUT");
+    let mut unkeyed = pin!(game.find(stack, body.clone()));
+    scene.requested_by(&mut unkeyed).await;
+    stack.clock.advance(Duration::from_secs(25));
+    let unkeyed = unkeyed.await;
+    assert_eq!((unkeyed.refusal(), &unkeyed.headers["retry-after"]), (timeout, &"10".parse().unwrap()));
+
+    // A kept seat is waited for closely.
+    let lobby_id = unkeyed.body["metadata"]["lobby_id"].as_str().unwrap();
+    let mut keyed = pin!(game.play_keyed(stack, "lobbies/find", "a-key", body));
+    let is_seated = async {
+        while game.lobby(stack, lobby_id).await.taken == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = is_seated => {}
+        answer = &mut keyed => panic!("{}", answer.body),
+    }
+    stack.clock.advance(Duration::from_secs(25));
+    let keyed = keyed.await;
+    assert_eq!((keyed.refusal(), &keyed.headers["retry-after"]), (timeout, &"1".parse().unwrap()));
+}
+
+#[tokio::test]
 async fn a_lobby_on_a_server_requested_before_expects_it_when_its_request_did() {
     let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "capacity": 4, "start_seconds": 60 })).await;
     let (game, stack) = (&scene.game, &scene.stack);

@@ -61,10 +61,13 @@ impl Listening {
         self.other_hosts().into_iter().map(url).collect()
     }
 
-    /// Where the processes are that the stack starts.
+    /// Where the processes are that the stack starts. Players come to the host of `public_url`, as
+    /// [`parse_public_url`] accepted it, if there is one.
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place { url: self.url(), host: self.other_hosts().into_iter().next() }
+    pub fn place(&self, public_url: Option<&str>) -> Place {
+        let public_host = public_url.and_then(|url| Some(url.parse::<Url>().ok()?.host_str()?.to_owned()));
+        let own_host = || self.other_hosts().first().map(ToString::to_string);
+        Place { url: self.url(), host: public_host.or_else(own_host) }
     }
 
     fn other_hosts(&self) -> Vec<IpAddr> {
@@ -87,9 +90,9 @@ impl Listening {
 pub struct Place {
     /// Where they register: on this machine, whatever others call it.
     pub url: String,
-    /// The address of this machine at which others reach the stack, and are to reach them; `None` when nobody
-    /// else does.
-    pub host: Option<IpAddr>,
+    /// The name or address of this machine at which players are to reach them; `None` when nobody comes from
+    /// elsewhere.
+    pub host: Option<String>,
 }
 
 /// Checks a URL at which clients reach the stack, and returns it without a `/` at its end.

@@ -48,7 +48,7 @@ impl start_server::starter::Processes for OwnProcesses {
     async fn start(&self, command: &[String], order: &Order) -> Result<String, NotStarted> {
         let mut order = order.clone();
         order.environment.insert(API_URL.to_owned(), self.place.url.clone());
-        order.environment.extend(self.place.host.map(|host| (HOSTNAME.to_owned(), host.to_string())));
+        order.environment.extend(self.place.host.clone().map(|host| (HOSTNAME.to_owned(), host)));
         self.processes.start(order, command).await
     }
 
@@ -69,9 +69,9 @@ pub struct Launcher {
 type Reason = Option<(StartId, String)>;
 
 impl Launcher {
-    /// Looks after the game servers in `store` from now on, as `notices` ask for. They register at
-    /// `public_url`, and processes at their `place`. Once this returns, the processes of an earlier process
-    /// of the stack are over in the store, too.
+    /// Looks after the game servers in `store` from now on, as `notices` ask for; `None` without them. They
+    /// register at `public_url`, and processes at their `place`. Once this returns, the processes of an
+    /// earlier process of the stack are over in the store, too.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -80,8 +80,9 @@ impl Launcher {
         keys: Arc<TokenKeys>,
         (ambient, outside): (&Ambient, Outside),
         (place, public_url): (Place, String),
-        notices: UnboundedReceiver<ServerKey>,
-    ) -> Result<Self, Error> {
+        notices: Option<UnboundedReceiver<ServerKey>>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(notices) = notices else { return Ok(None) };
         let (ended, endings) = unbounded_channel();
         let processes = Arc::new(Processes::new(ambient.clone(), ended));
         let own = OwnProcesses { processes: Arc::clone(&processes), place };
@@ -98,13 +99,13 @@ impl Launcher {
         };
         for (server, is_process) in started_before(store).await? {
             if let (true, Some(start_id)) = (is_process && server.handle.is_some(), &server.start_id) {
-                let how = "its process ended with the local stack before";
+                let how = "its process ended with Muster's, which had started it";
                 let is_it = |seen: &Server| seen.start_id.as_ref() == Some(start_id);
                 let _is_due = launching.process_ended(&server.server, is_it, how).await?;
             }
             watch.look(server.server, None);
         }
-        Ok(Self { processes, running: tokio::spawn(watch.run(notices, endings)) })
+        Ok(Some(Self { processes, running: tokio::spawn(watch.run(notices, endings)) }))
     }
 
     /// Ends all processes, and looks after nothing any more.

@@ -158,6 +158,10 @@ struct Serve {
     /// Port of the API; 0 takes a free one.
     #[arg(long, default_value_t = 3000)]
     port: u16,
+    /// The URL at which players come, where game servers on demand register that do not run on this machine;
+    /// those that do are reached at its host.
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    public_url: Option<String>,
     /// A proxy whose `X-Forwarded-For` tells the address of a client: its address or network; repeat for
     /// more.
     #[arg(long = "proxy", value_name = "ADDRESS")]
@@ -273,10 +277,11 @@ async fn serve(
     end: EndRequest,
     says: impl Fn(String),
 ) -> Result<(), StackError> {
-    let Serve { data, config, host, port, proxies, status, drain, .. } = options;
+    let Serve { data, config, host, port, public_url, proxies, status, drain, .. } = options;
     let served = Served::start(serve::Options {
         host,
         port,
+        public_url,
         status,
         data,
         game: config,

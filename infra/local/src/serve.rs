@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use muster::OwnGame;
 use serde_json::json;
 use shared::{
     auth::keys::TokenKeys, base::ambient::Ambient, outside::endpoints::Outside, store::client::Store,
@@ -17,8 +18,11 @@ use shared::{
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
 use self::{proxies::Proxies, service::Service, status::Status};
+#[cfg(unix)]
+use crate::launcher::Launcher;
 use crate::{
     addresses::{bind, listen},
+    demo::DemoError,
     emulator::{Emulator, Storage, link::patient_client_over, stamp::DATABASE_FILE},
     functions::Functions,
     gateway::Gateway,
@@ -46,6 +50,8 @@ pub struct Options {
     pub host: IpAddr,
     /// The gateway's port; 0 takes a free one.
     pub port: u16,
+    /// Where players and game servers on demand come, if that is not this machine's address.
+    pub public_url: Option<String>,
     /// Where health and metrics are; port 0 takes a free one.
     pub status: SocketAddr,
     /// The folder of the data.
@@ -79,6 +85,8 @@ pub struct Served {
     stop: oneshot::Sender<()>,
     gateway: JoinHandle<()>,
     status: JoinHandle<()>,
+    #[cfg(unix)]
+    launcher: Option<Launcher>,
 }
 
 impl Served {
@@ -87,32 +95,24 @@ impl Served {
     /// # Errors
     /// [`StackError`]; then nothing is left running.
     pub async fn start(options: Options) -> Result<Self, StackError> {
-        let Options { host, port, status, data: folder, game, proxies, drain, ambient, outside } = options;
+        let Options { host, port, public_url, status, data: folder, game, proxies, drain, ambient, outside } =
+            options;
         let game = game.map(FollowedFile::read).transpose()?;
         let template = Template::parse(TEMPLATE)?;
-        let of_folder = |file: &str| {
-            let path = folder.join(file);
-            move |source| StackError::DataFile { path, source }
-        };
-        if let Some(to) = moved::noted(&folder).map_err(of_folder(moved::FILE))? {
+        if let Some(to) = moved::noted(&folder).map_err(of_file(folder.join(moved::FILE)))? {
             return Err(StackError::Moved { folder, to });
         }
         // The ports first, so that a second process fails before it changes anything.
         let listening = listen(host, port).await?;
         let (status_listener, status_port) = bind(status).await?;
         let (url, status) = (listening.url(), SocketAddr::from((status.ip(), status_port)));
+        let place = listening.place(public_url.as_deref());
+        let public_url = public_url.unwrap_or_else(|| url.clone());
 
-        let emulator = Emulator::start(&Storage::Durable(folder.clone()), &template.tables)?;
-        let keys = Arc::new(TokenKeys::new(&kept_key(&folder, &ambient)?, None)?);
-        let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
-        let mut file = None;
-        if let Some((followed, game)) = game {
-            say_changes(&followed.name(), &game.apply(&store, &ambient).await?.changes);
-            file = Some(followed);
-        }
+        let Data { emulator, keys, store, game } = Data::open(&folder, game, &template, &ambient).await?;
+        let (keyed, called) = (Arc::clone(&keys), outside.clone());
         let functions =
-            Functions::new(store.clone(), template.functions, Arc::clone(&keys), ambient.clone(), outside);
-        let functions = Arc::new(functions);
+            Arc::new(Functions::new(store.clone(), template.functions, keyed, ambient.clone(), called));
         let service = Arc::new(Service::behind(proxies));
         let routes = routes(template.routes, &functions)?;
         let gateway = Gateway::new(routes, Vec::new(), template.cors, ambient.clone())
@@ -120,13 +120,20 @@ impl Served {
 
         let key = ambient.bytes::<16>().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         let door = Door { url: &url, status, key: &key, emulator: &emulator };
-        door.write(&folder).map_err(of_folder(DOOR_FILE))?;
+        door.write(&folder).map_err(of_file(folder.join(DOOR_FILE)))?;
         let status_page = Status {
             store: store.clone(),
             functions,
             service: Arc::clone(&service),
             database: folder.join(DATABASE_FILE),
             key,
+        };
+        // First, so that no find gets a place on a server whose process is gone.
+        #[cfg(unix)]
+        let launcher = {
+            let (notices, at) = (emulator.notices.receive(), (place, public_url));
+            let started = Launcher::start(&store, keys, (&ambient, outside), at, notices);
+            started.await.map_err(DemoError::Store)?
         };
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listening, async move {
@@ -136,7 +143,7 @@ impl Served {
             url,
             status_url: format!("http://{status}"),
             folder,
-            game: file,
+            game,
             drain,
             service,
             store,
@@ -145,6 +152,8 @@ impl Served {
             stop,
             gateway,
             status: tokio::spawn(status_page.serve(status_listener)),
+            #[cfg(unix)]
+            launcher,
         })
     }
 
@@ -165,12 +174,18 @@ impl Served {
         }
     }
 
-    /// Stops once the requests under way have their responses. Those that take longer than
+    /// Stops once the game servers that it had started have ended, within seconds, and the requests under way
+    /// have their responses. Those that take longer than
     /// [`Options::drain`], such as finds that wait for a lobby, get 503 and come again.
     ///
     /// # Errors
     /// [`StackError::Emulator`] when the database had stopped before.
     pub async fn stop(self) -> Result<(), StackError> {
+        // Game servers deregister while they can.
+        #[cfg(unix)]
+        if let Some(launcher) = self.launcher {
+            launcher.stop().await;
+        }
         let _gateway_gone = self.stop.send(());
         let mut gateway = self.gateway;
         if timeout(self.drain, &mut gateway).await.is_err() {
@@ -183,12 +198,43 @@ impl Served {
     }
 }
 
+fn of_file(path: PathBuf) -> impl FnOnce(io::Error) -> StackError {
+    move |source| StackError::DataFile { path, source }
+}
+
 fn say_changes(file: &str, changes: &[String]) {
     for change in changes {
         tracing::info!("{file}: {change}");
     }
     if changes.is_empty() {
         tracing::info!("{file}: nothing to change");
+    }
+}
+
+/// What a machine keeps in its folder, with the game of its file.
+struct Data {
+    emulator: Emulator,
+    keys: Arc<TokenKeys>,
+    store: Store,
+    game: Option<FollowedFile>,
+}
+
+impl Data {
+    async fn open(
+        folder: &Path,
+        game: Option<(FollowedFile, OwnGame)>,
+        template: &Template,
+        ambient: &Ambient,
+    ) -> Result<Self, StackError> {
+        let emulator = Emulator::start(&Storage::Durable(folder.to_owned()), &template.tables)?;
+        let keys = Arc::new(TokenKeys::new(&kept_key(folder, ambient)?, None)?);
+        let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
+        let mut followed = None;
+        if let Some((file, game)) = game {
+            say_changes(&file.name(), &game.apply(&store, ambient).await?.changes);
+            followed = Some(file);
+        }
+        Ok(Self { emulator, keys, store, game: followed })
     }
 }
 

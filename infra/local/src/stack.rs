@@ -259,7 +259,7 @@ impl Stack {
         let template = Template::parse(TEMPLATE)?;
         // The port first, so that a second stack fails before it changes anything.
         let listening = listen(host, port).await?;
-        let (url, other_urls, place) = (listening.url(), listening.other_urls(), listening.place());
+        let (url, other_urls, place) = (listening.url(), listening.other_urls(), listening.place(None));
         let base_url = public_url.unwrap_or_else(|| url.clone());
 
         let data = Data::open(database, &storage, &template, &ambient)?;
@@ -288,13 +288,11 @@ impl Stack {
         };
         // First, so that no find gets a place on a server whose process is gone.
         #[cfg(unix)]
-        let launcher = match emulator.notices.receive().filter(|_| own_program.is_some()) {
-            Some(notices) => {
-                let (keys, urls) = (Arc::clone(&keys), (place, demo.base_url.clone()));
-                let started = Launcher::start(&store, keys, (&ambient, outside), urls, notices).await;
-                Some(started.map_err(DemoError::Store)?)
-            }
-            None => None,
+        let launcher = {
+            let notices = emulator.notices.receive().filter(|_| own_program.is_some());
+            let (keys, at) = (Arc::clone(&keys), (place, demo.base_url.clone()));
+            let started = Launcher::start(&store, keys, (&ambient, outside), at, notices);
+            started.await.map_err(DemoError::Store)?
         };
         let (stop, gateway) = spawned(gateway, listening);
         Ok(Self {

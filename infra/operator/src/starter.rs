@@ -55,7 +55,8 @@ pub(crate) struct Start {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct How {
-    /// Starts this command on the machine of the local stack; it takes the rest of the line.
+    /// Starts this command on the machine of the local stack or of `muster-local serve`; it takes the rest of
+    /// the line.
     #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
     process: Vec<String>,
     /// Calls this URL, signed by Standard Webhooks.

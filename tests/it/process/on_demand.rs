@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::*;
+use super::{serve::Machine, *};
 use crate::artefacts::{binary, workspace};
 
 /// What the stack logs of each process that it starts.
@@ -188,6 +188,54 @@ async fn finds_at_one_moment_start_no_process_in_vain_and_all_end() {
     assert_eq!(scene.started(), started);
     assert!(scene.servers().await.is_empty());
     println!("nothing runs after {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn one_machine_for_players_starts_its_game_servers_and_ends_them_with_itself() {
+    let folder = TestFolder::new();
+    let modes = json!({ "duel": { "regions": ["fra"], "max_players": 2 } });
+    let version = json!({ "game_modes": modes, "servers": { "build": 1 } });
+    fs::write(folder.path("game.json"), version.to_string()).unwrap();
+    let (data, config) = (folder.path("data"), folder.path("game.json"));
+    let options = ["--config", &config, "--public-url", "http://127.0.0.2:9"];
+    let machine = Machine::start(&data, &options).await;
+    let program = binary(BINARY);
+    let command = [
+        "region",
+        "start",
+        "my-game",
+        "fra",
+        "--data",
+        &data,
+        "--process",
+        program.to_str().unwrap(),
+        "example-server",
+    ];
+    let Ended { status, stderr, .. } = Program::run("muster", &command, &BTreeMap::new()).await;
+    assert!(status.success(), "{stderr}");
+    let public = machine.token("public").await;
+
+    let (first, seat) = found_on(&machine, &public, "a").await;
+    assert_eq!(seat["ports"]["default"]["hostname"], "127.0.0.2");
+    assert!(is_alive(&first));
+    machine.stop().await;
+    assert!(!is_alive(&first));
+
+    let mut machine = Machine::start(&data, &options).await;
+    let (second, later) = found_on(&machine, &public, "b").await;
+    assert_ne!(lobby(&later), lobby(&seat), "its match ended with its process");
+    machine.program.signal("KILL");
+    let _killed = machine.program.end().await;
+    until("the process of a killed machine ends", || !is_alive(&second)).await;
+}
+
+/// A seat in a process of `machine`, and the process.
+async fn found_on(machine: &Machine, public: &str, key: &str) -> (String, Value) {
+    let seat = machine.find_from(public, "203.0.113.9", key).await.expect_ok().body;
+    let port = seat["ports"]["default"]["port"].as_u64().unwrap();
+    let (log, end) = (machine.program.log(), format!(", port {port}"));
+    let process = log.lines().find_map(|line| line.split_once(STARTED)?.1.strip_suffix(end.as_str()));
+    (process.unwrap_or_else(|| panic!("{log}")).to_owned(), seat)
 }
 
 #[tokio::test]
