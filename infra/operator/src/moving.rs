@@ -13,7 +13,11 @@ use hyper::{Request, body::Bytes};
 use serde_json::{Value, json};
 use shared::{
     auth::keys::TokenKeys,
-    models::{game::Game, ids::SeatId, token::PlayerSeat},
+    models::{
+        game::{Game, StarterKind},
+        ids::SeatId,
+        token::PlayerSeat,
+    },
     store::moving::{Pass, Transfer},
 };
 
@@ -66,6 +70,16 @@ pub(crate) async fn run(wanted: Move, deployment: &Deployment) -> Reported {
             deployment.name,
             foreign.name_id,
             from.display()
+        )));
+    }
+    // In AWS nothing could start or end them.
+    let has_processes =
+        |game: &&Game| game.regions.values().any(|region| region.starter == Some(StarterKind::Process));
+    if let (Some(game), Some(_)) = (games.iter().find(has_processes), deployment.server_concurrency) {
+        return Err(CommandError::Refused(format!(
+            "game servers of {} are processes of this machine: give their regions another starter first, see \
+             `muster region start`",
+            game.name_id
         )));
     }
     let key = key_of(&from)?;

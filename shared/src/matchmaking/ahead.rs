@@ -36,6 +36,8 @@ use crate::{
 
 /// Of several pools, a look is into this part of them: most find a seat there.
 const POOLS_A_LOOK_SHARE: usize = 4;
+/// Looks of one find, each into another shard.
+const LOOKS_IN_SHARDS_MAX: usize = 2;
 /// Candidates that a look shows: the fewer, the more finds compete for each. Half a read unit.
 const SHOWN_MAX: usize = 24;
 /// How many of those are read, drawn at random: as many as the instance has finds in a second, within these
@@ -58,14 +60,17 @@ impl Matchmaker {
             .cloned()
             .collect();
         let seats = seeker.seats().count();
-        let (mut looked, mut tries, mut are_tried_full) = (None::<Looked>, 0, true);
+        let is_in_shards = matches!(pools, [only] if only.shards > 1 && only.tag_digests.is_empty());
+        let looks_max = if is_in_shards { LOOKS_IN_SHARDS_MAX } else { 1 };
+        let (mut looked, mut looks, mut tries) = (Looked::NOTHING, 0, 0);
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
             let Some(known) = self.pools.draw_lobby(pools, seats, &self.ambient, now) else {
-                if looked.is_some() || self.pools.lacks_room(pools, seats, now) {
+                if looks == looks_max || self.pools.lacks_room(pools, seats, now) {
                     break;
                 }
-                looked = Some(self.look_ahead(&part, seeker, now).await?);
+                looks += 1;
+                looked = looked.and(&self.look_ahead(&part, seeker, now).await?);
                 continue;
             };
             let Some(searched) = searched(pools, &known.lobby.pool) else { continue };
@@ -73,21 +78,20 @@ impl Matchmaker {
                 Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
                 Err(refusal) => {
                     tries += 1;
-                    are_tried_full &= refusal.is_for_want_of_seats();
+                    looked.are_others_full &= refusal.is_for_want_of_seats();
                     self.pools.forget_older_lobbies(searched, now);
                 }
             }
         }
-        let are_all_full = are_tried_full && looked.as_ref().is_none_or(|looked| looked.are_others_full);
         let now = self.ambient.now();
-        if looked.is_some() && are_all_full {
+        if looks > 0 && looked.are_others_full {
             self.pools.note_no_room(pools, seats, now);
         }
-        let has_read_all =
-            part.len() == pools.len() && looked.as_ref().is_some_and(|looked| looked.has_read_all);
-        let is_enough = has_read_all || self.pools.contention(pools, now) == Contention::Busy;
-        let has_more = looked.is_some_and(|looked| looked.is_one_crowded);
-        Ok((are_all_full && is_enough).then_some(Existing::None { has_more }))
+        let has_seen_all = looks > 0 && looked.is_all && part.len() == pools.len();
+        let is_enough =
+            (has_seen_all && looked.has_read_all) || self.pools.contention(pools, now) == Contention::Busy;
+        let has_more = (looks > 0 && !has_seen_all) || looked.is_one_crowded;
+        Ok((looked.are_others_full && is_enough).then_some(Existing::None { has_more }))
     }
 
     /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and
@@ -132,7 +136,7 @@ impl Matchmaker {
             let here = open.extract_if(.., |lobby| lobby.pool.is_shard_of(&searched.pool)).collect();
             self.pools.keep_lobbies(searched, here, now);
         }
-        Ok(Looked { has_read_all: is_all && shown.is_empty(), are_others_full, is_one_crowded })
+        Ok(Looked { is_all, has_read_all: shown.is_empty(), are_others_full, is_one_crowded })
     }
 
     /// Some candidates of a pool with the queried tags: those with exactly these first; for a party, of one
@@ -140,7 +144,7 @@ impl Matchmaker {
     async fn look_at_part(&self, searched: &SearchedPool, seats: u32, now: Timestamp) -> Result<Part, Error> {
         let (pool, tags) = (&searched.pool, &searched.tag_digests);
         if seats > 1 {
-            let shard = u32::try_from(self.ambient.below(searched.shards.into())).unwrap_or(0);
+            let (shard, _) = self.pools.next_look(searched, seats, &self.ambient);
             let mut shown = self.store.roomy_in_shard(pool.in_shard(shard), seats, SHOWN_MAX).await?;
             let is_all = shown.len() < SHOWN_MAX && searched.shards == 1;
             shown.retain(|candidate| candidate.tag_digests.contain(tags));
@@ -155,7 +159,7 @@ impl Matchmaker {
             let shown = self.store.tagged_candidates(pool, tags, now, SHOWN_MAX).await?;
             return Ok(Part { shown, is_all: false });
         }
-        let (shard, after) = self.pools.next_look(searched, &self.ambient);
+        let (shard, after) = self.pools.next_look(searched, seats, &self.ambient);
         let place = pool.in_shard(shard);
         let shown = self.store.candidates_of_shard(&place, after.as_ref(), now, SHOWN_MAX).await?;
         let next = if shown.len() < SHOWN_MAX { None } else { shown.last().cloned() };
@@ -175,9 +179,26 @@ struct Part {
 
 /// The result of a look ahead, besides the lobbies that were kept.
 struct Looked {
-    /// Whether the pools have no other candidates than those that were shown, and each of those was read.
+    /// Whether the pools have no other candidates than those that were shown.
+    is_all: bool,
+    /// Whether each of those was also read.
     has_read_all: bool,
-    /// Whether each lobby that was read and not kept was refused only because it was full, or was crowded.
+    /// Whether each lobby that was read and not kept, or tried, was refused only because it was full, or was
+    /// crowded.
     are_others_full: bool,
     is_one_crowded: bool,
+}
+
+impl Looked {
+    const NOTHING: Self =
+        Self { is_all: true, has_read_all: true, are_others_full: true, is_one_crowded: false };
+
+    const fn and(&self, more: &Self) -> Self {
+        Self {
+            is_all: self.is_all && more.is_all,
+            has_read_all: self.has_read_all && more.has_read_all,
+            are_others_full: self.are_others_full && more.are_others_full,
+            is_one_crowded: self.is_one_crowded || more.is_one_crowded,
+        }
+    }
 }

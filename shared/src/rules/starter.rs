@@ -14,12 +14,12 @@ const SUBNETS_MAX: usize = 16;
 const SECURITY_GROUPS_MAX: usize = 5;
 
 /// What is wrong with a starter, and what to do; `None` when it may be a region's. `is_local` is whether the
-/// deployment is a local stack, which alone starts processes, and calls its own machine.
+/// deployment is one machine, which alone starts processes, and calls itself.
 #[must_use]
 pub fn mistake(settings: &StarterSettings, is_local: bool) -> Option<String> {
     match settings {
         StarterSettings::Process { .. } if !is_local => Some(
-            "functions in AWS start no processes: name a webhook or ECS, or run the command with --local"
+            "functions in AWS start no processes: name a webhook or ECS, or run the command with --local or --data"
                 .to_owned(),
         ),
         StarterSettings::Process { command } => {
@@ -46,7 +46,7 @@ pub fn mistake(settings: &StarterSettings, is_local: bool) -> Option<String> {
             }
         }
         StarterSettings::Ecs(_) if is_local => {
-            Some("the local stack starts no tasks: name a process or a webhook".to_owned())
+            Some("one machine starts no tasks: name a process or a webhook".to_owned())
         }
         StarterSettings::Ecs(ecs) => ecs_mistake(ecs),
         StarterSettings::Unknown => Some("this release does not know the starter".to_owned()),

@@ -184,7 +184,7 @@ async fn make(operator: &Operator<'_>, file: &str) {
     for (starter, part) in [
         (&["--webhook", "http://192.0.2.1/"][..], "must begin with https://"),
         (&["--webhook", url, "--secret", "-"], "whsec_"),
-        (&ecs, "the local stack starts no tasks"),
+        (&ecs, "one machine starts no tasks"),
     ] {
         let refusal = operator.refusal("region start", &[&[game, "ams"], starter].concat()).await;
         assert!(refusal.contains(part), "{refusal}");

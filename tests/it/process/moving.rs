@@ -290,6 +290,12 @@ async fn the_key_goes_to_aws_first_and_the_game_once_its_functions_have_it() {
     let to = Machine::start(&other, &[]).await;
     let key_of = |data: &str| fs::read_to_string(format!("{data}/signing-key")).unwrap();
     let secret = Arc::new(Mutex::new(key_of(&other)));
+    let start = ["region", "start", "my-game", "fra", "--data", &from.data, "--process", "game-server"];
+    assert!(Program::run("muster", &start, &BTreeMap::new()).await.status.success());
+    let bound = move_to_aws(&from, &to, true, &secret).await;
+    assert!(bound.stderr.contains("my-game are processes of this machine"), "{}", bound.stderr);
+    assert_eq!(*secret.lock().unwrap(), key_of(&other));
+    from.ask(&["region", "stop", "my-game", "fra"]).await;
     // The first run gives the key; a second one before a deployment changes nothing.
     for _ in 0..2 {
         let early = move_to_aws(&from, &to, true, &secret).await;

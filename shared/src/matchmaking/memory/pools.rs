@@ -63,6 +63,8 @@ struct KnownPool {
     /// The last candidate that the last look ahead showed, when more follow in its shard: where the next one
     /// begins.
     looked_to: Option<Candidate>,
+    /// The shard of the last look ahead.
+    last_shard: Option<u32>,
     /// When looks ahead led to no room for a party, and how large that was.
     no_room: Option<(Timestamp, u32)>,
 }
@@ -297,17 +299,27 @@ impl Pools {
         });
     }
 
-    /// The shard of a pool to look into and the candidate to begin after: where the last such look ended, so
-    /// that instances spread over the index. Otherwise a random shard, from its beginning.
+    /// The shard of a pool to look into for so many `seats`, and the candidate to begin after: where the last
+    /// look for one seat ended, so that instances spread over the index. Otherwise another shard than that of
+    /// the last look, at random, from its beginning.
     pub(in crate::matchmaking) fn next_look(
         &self,
         searched: &SearchedPool,
+        seats: u32,
         ambient: &Ambient,
     ) -> (u32, Option<Candidate>) {
-        match self.with(searched, |known| known.looked_to.take()).flatten() {
-            Some(last) => (last.pool.shard, Some(last)),
-            None => (u32::try_from(ambient.below(searched.shards.into())).unwrap_or(0), None),
-        }
+        let next = |known: &mut KnownPool| {
+            if let Some(last) = known.looked_to.take_if(|_| seats == 1) {
+                return (last.pool.shard, Some(last));
+            }
+            let last = known.last_shard.filter(|_| searched.shards > 1);
+            let drawn = ambient.below((searched.shards - u32::from(last.is_some())).into());
+            let drawn = u32::try_from(drawn).unwrap_or(0);
+            let shard = drawn + u32::from(last.is_some_and(|last| drawn >= last));
+            known.last_shard = Some(shard);
+            (shard, None)
+        };
+        self.with(searched, next).unwrap_or_default()
     }
 
     /// Notes that a look into all shards of a pool showed `shown` candidates: so many in a pool with several
