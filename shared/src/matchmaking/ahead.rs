@@ -87,11 +87,10 @@ impl Matchmaker {
         if looks > 0 && looked.are_others_full {
             self.pools.note_no_room(pools, seats, now);
         }
-        let has_seen_all = looks > 0 && looked.is_all && part.len() == pools.len();
-        let is_enough =
-            (has_seen_all && looked.has_read_all) || self.pools.contention(pools, now) == Contention::Busy;
-        let has_more = (looks > 0 && !has_seen_all) || looked.is_one_crowded;
-        Ok((looked.are_others_full && is_enough).then_some(Existing::None { has_more }))
+        let has_read_all = looks > 0 && looked.has_read_all && part.len() == pools.len();
+        let is_enough = has_read_all || self.pools.contention(pools, now) == Contention::Busy;
+        let none = Existing::None { has_more: looked.is_one_crowded };
+        Ok((looked.are_others_full && is_enough).then_some(none))
     }
 
     /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and
@@ -136,7 +135,7 @@ impl Matchmaker {
             let here = open.extract_if(.., |lobby| lobby.pool.is_shard_of(&searched.pool)).collect();
             self.pools.keep_lobbies(searched, here, now);
         }
-        Ok(Looked { is_all, has_read_all: shown.is_empty(), are_others_full, is_one_crowded })
+        Ok(Looked { has_read_all: is_all && shown.is_empty(), are_others_full, is_one_crowded })
     }
 
     /// Some candidates of a pool with the queried tags: those with exactly these first; for a party, of one
@@ -179,9 +178,7 @@ struct Part {
 
 /// The result of a look ahead, besides the lobbies that were kept.
 struct Looked {
-    /// Whether the pools have no other candidates than those that were shown.
-    is_all: bool,
-    /// Whether each of those was also read.
+    /// Whether the pools have no other candidates than those that were shown, and each of those was read.
     has_read_all: bool,
     /// Whether each lobby that was read and not kept, or tried, was refused only because it was full, or was
     /// crowded.
@@ -190,12 +187,10 @@ struct Looked {
 }
 
 impl Looked {
-    const NOTHING: Self =
-        Self { is_all: true, has_read_all: true, are_others_full: true, is_one_crowded: false };
+    const NOTHING: Self = Self { has_read_all: true, are_others_full: true, is_one_crowded: false };
 
     const fn and(&self, more: &Self) -> Self {
         Self {
-            is_all: self.is_all && more.is_all,
             has_read_all: self.has_read_all && more.has_read_all,
             are_others_full: self.are_others_full && more.are_others_full,
             is_one_crowded: self.is_one_crowded || more.is_one_crowded,
