@@ -1,5 +1,7 @@
 //! What crashes and repeated writes leave behind, and many isolated instances at once.
 
+#![expect(clippy::unwrap_used, reason = "code of tests outside of test functions")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +13,7 @@ use futures_util::{
     future::{join_all, pending},
 };
 use harness::{
-    TestGame, TestStack,
+    Answer, TestGame, TestStack,
     instance::{self, Instance},
 };
 use lambda_http::{Context, RequestExt as _};
@@ -160,20 +162,25 @@ async fn an_operation_that_does_not_end_is_answered_before_its_function_is_kille
     assert!((&mut answered).now_or_never().is_none());
 }
 
+/// The write for another seat of the lobby `found`.
+fn claim_of(stack: &TestStack, game: &TestGame, found: &Answer) -> SeatClaim {
+    SeatClaim {
+        lobby_id: found.lobby_id().parse().unwrap(),
+        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
+        seats: Seats::one(SeatId::random(&stack.ambient())),
+        until: stack.clock.now() + Duration::from_secs(120),
+        capacity: PartyCapacity::Known(0),
+        hiding: Hiding::No,
+    }
+}
+
 #[tokio::test]
 async fn a_write_that_is_repeated_takes_one_seat() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "repeat", 4).await;
     let found = game.find(&stack, find()).await.expect_ok();
     let now = stack.clock.now();
-    let claim = SeatClaim {
-        lobby_id: found.lobby_id().parse().unwrap(),
-        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seats: Seats::one(SeatId::random(&stack.ambient())),
-        until: now + Duration::from_secs(120),
-        capacity: PartyCapacity::Known(0),
-        hiding: Hiding::No,
-    };
+    let claim = claim_of(&stack, &game, &found);
     for _ in 0..2 {
         let outcome = stack.store().take_seat(&claim, now).await.unwrap();
         assert!(matches!(outcome, SeatOutcome::Taken(lobby) if lobby.taken == 2));
@@ -188,14 +195,7 @@ async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_s
     let game = arena(&stack, "late", 4).await;
     let found = game.find(&stack, find()).await.expect_ok();
     let now = stack.clock.now();
-    let claim = SeatClaim {
-        lobby_id: found.lobby_id().parse().unwrap(),
-        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seats: Seats::one(SeatId::random(&stack.ambient())),
-        until: now + Duration::from_secs(120),
-        capacity: PartyCapacity::Known(0),
-        hiding: Hiding::No,
-    };
+    let claim = claim_of(&stack, &game, &found);
     let _taken = stack.store().take_seat(&claim, now).await.unwrap();
     let connect = first_connect(&stack, &claim);
     let connected = stack.store().make_transition(&claim.lobby_id, &connect, now).await.unwrap();
@@ -401,18 +401,7 @@ async fn a_full_lobby_that_a_crashed_find_left_in_sight_is_put_right() {
     let found = game.find(&stack, find()).await.expect_ok();
     // As a find that crashed between taking the last seat and hiding the lobby leaves it.
     let pool = game.pool("arena", "fra");
-    let in_sight = stack.clock.now().to_string();
-    let _written = stack
-        .store()
-        .client()
-        .update_item()
-        .table_name(&stack.store().tables().lobbies)
-        .key("lobby_id", aws_sdk_dynamodb::types::AttributeValue::S(found.lobby_id()))
-        .update_expression("SET joinable_from = :now")
-        .expression_attribute_values(":now", aws_sdk_dynamodb::types::AttributeValue::N(in_sight))
-        .send()
-        .await
-        .unwrap();
+    stack.show_from(&found.lobby_id(), stack.clock.now()).await;
     stack.clock.advance(Duration::from_secs(2));
     let now = stack.clock.now();
     assert_eq!(stack.store().candidates(&pool, 1, now, 9).await.unwrap().len(), 1);

@@ -204,15 +204,9 @@ async fn finds_in_several_pools_share_the_lobbies_that_a_busy_instance_creates_f
 
 /// Takes the last seat of a lobby.
 async fn fill(stack: &TestStack, lobby: &Lobby) {
-    let store = stack.store();
-    let write = store
-        .client()
-        .update_item()
-        .table_name(&store.tables().lobbies)
-        .key("lobby_id", AttributeValue::S(lobby.lobby_id.to_string()))
-        .update_expression("SET taken = max_players, joinable_from = :never")
-        .expression_attribute_values(":never", AttributeValue::N(Timestamp::NEVER.to_string()));
-    let _filled = write.send().await.unwrap();
+    let never = [(":never", AttributeValue::N(Timestamp::NEVER.to_string()))];
+    let fill = "SET #taken = #max_players, #joinable_from = :never";
+    stack.alter_lobby(lobby.lobby_id.as_str(), fill, &never).await;
 }
 
 /// The calls of a busy instance's find, 150 ms after one that read lobbies ahead, in a pool of so many

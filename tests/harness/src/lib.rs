@@ -35,4 +35,4 @@ pub mod visitor;
 pub use answer::{Answer, gunzip};
 pub use clock::TestClock;
 pub use stack::{TestGame, TestStack, lobby_claims, mock_player, new_game};
-pub use tables::{all_lobbies, all_servers, live_lobbies};
+pub use tables::{all_lobbies, all_servers, alter, live_lobbies};

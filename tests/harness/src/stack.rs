@@ -2,6 +2,7 @@
 
 use std::{env, net::Ipv4Addr, path::PathBuf, sync::Arc};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -26,7 +27,7 @@ use shared::{
     cloud::provision::{CreatedGame, NewGame, NewNamespace, create_game},
     models::{
         game::Region,
-        ids::{GameId, GameMode, LobbyId, NamespaceId, RegionId, VersionId},
+        ids::{GameId, GameMode, LobbyId, NamespaceId, RegionId, ServerKey, VersionId},
         lobby::Lobby,
         player_data::PlayerData,
         pool::Pool,
@@ -39,7 +40,13 @@ use shared::{
     store::{cdn::DomainOutcome, client::Store},
 };
 
-use crate::{answer::Answer, clock::TestClock, instance::Instance, second_opinion, tables::all_lobbies};
+use crate::{
+    answer::Answer,
+    clock::TestClock,
+    instance::Instance,
+    second_opinion,
+    tables::{all_lobbies, alter},
+};
 
 /// The variable with a folder: tests then use the gateway and the storage of `muster-local serve`, each stack
 /// in a new folder there.
@@ -261,6 +268,25 @@ impl TestStack {
     /// Every lobby of the namespace, ended ones too, by a full read of the table.
     pub async fn all_lobbies(&self, namespace_id: &NamespaceId) -> Vec<Lobby> {
         all_lobbies(self.store(), namespace_id).await
+    }
+
+    /// Shows a lobby to looks from then on: later than its last write, as an index that lags, or sooner, as
+    /// a find that crashed before it hid the lobby.
+    pub async fn show_from(&self, lobby_id: &str, from: Timestamp) {
+        let from = AttributeValue::N(from.to_string());
+        self.alter_lobby(lobby_id, "SET #joinable_from = :from", &[(":from", from)]).await;
+    }
+
+    /// Changes a lobby past every operation, as [`alter`] does.
+    pub async fn alter_lobby(&self, lobby_id: &str, change: &str, values: &[(&str, AttributeValue)]) {
+        let (store, key) = (self.store(), [("lobby_id", lobby_id)]);
+        alter(store, &store.tables().lobbies, &key, change, values).await;
+    }
+
+    /// The same of a game server.
+    pub async fn alter_server(&self, server: &ServerKey, change: &str, values: &[(&str, AttributeValue)]) {
+        let (store, key) = (self.store(), server.to_string());
+        alter(store, &store.tables().servers, &[("server", &key)], change, values).await;
     }
 
     /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in

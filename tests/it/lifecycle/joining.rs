@@ -48,17 +48,11 @@ async fn no_player_enters_a_lobby_that_only_a_later_release_understands() {
     let game = stack.make_game("later", modes, 9, 9).await;
     let criteria = json!({ "game_modes": ["arena"] });
     let udp = AttributeValue::S("quic".to_owned());
-    for (path, value) in [("stage", AttributeValue::S("paused".to_owned())), ("ports.default.protocol", udp)]
+    for (path, value) in
+        [("#stage", AttributeValue::S("paused".to_owned())), ("#ports.#default.#protocol", udp)]
     {
         let first = game.find(&stack, criteria.clone()).await.expect_ok();
-        let update = stack.store().client().update_item().table_name(&stack.store().tables().lobbies);
-        let names = path.split('.').map(|name| (format!("#{name}"), name.to_owned())).collect();
-        let path = path.split('.').map(|name| format!("#{name}")).collect::<Vec<_>>().join(".");
-        let update = update.key("lobby_id", AttributeValue::S(first.lobby_id()));
-        let update = update
-            .update_expression(format!("SET {path} = :value"))
-            .set_expression_attribute_names(Some(names));
-        update.expression_attribute_values(":value", value).send().await.unwrap();
+        stack.alter_lobby(&first.lobby_id(), &format!("SET {path} = :value"), &[(":value", value)]).await;
 
         let join = game.join(&stack, &first.lobby_id()).await;
         assert_eq!(join.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{path}");

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::{join, join_all};
 use harness::{Answer, TestGame, TestStack};
 use http::Method;
@@ -270,18 +269,6 @@ async fn a_lobby_that_joins_filled_beyond_finds_is_in_sight_once_a_find_has_a_se
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lapsing.lobby_id(), "I10");
 }
 
-/// As an index would that lags behind a disconnect.
-async fn hide_until(stack: &TestStack, lobby_id: &str, until: Timestamp) {
-    let hide = stack.store().client().update_item();
-    hide.table_name(&stack.store().tables().lobbies)
-        .key("lobby_id", AttributeValue::S(lobby_id.to_owned()))
-        .update_expression("SET joinable_from = :until")
-        .expression_attribute_values(":until", AttributeValue::N(until.to_string()))
-        .send()
-        .await
-        .unwrap();
-}
-
 #[tokio::test]
 async fn a_lobby_that_a_find_filled_through_the_head_is_in_sight_when_its_oldest_seat_lapses() {
     let (stack, game) = start("guest", json!({ "max_players": 2 })).await;
@@ -290,7 +277,7 @@ async fn a_lobby_that_a_find_filled_through_the_head_is_in_sight_when_its_oldest
     let lobby = async || game.lobby(&stack, &oldest.lobby_id()).await;
     stack.clock.advance(lobby().await.reservation() / 2);
     game.disconnect(&stack, &left).await.expect_ok();
-    hide_until(&stack, &oldest.lobby_id(), stack.clock.now() + Duration::from_millis(1)).await;
+    stack.show_from(&oldest.lobby_id(), stack.clock.now() + Duration::from_millis(1)).await;
     assert_eq!(find(&stack, &game).await.expect_ok().lobby_id(), oldest.lobby_id(), "I9");
     stack.clock.advance(lobby().await.reservation() / 2);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), oldest.lobby_id(), "I3");
@@ -307,7 +294,7 @@ async fn a_freed_seat_that_the_index_does_not_show_yet_is_found_through_the_head
         // Long after the burst that the lobby came from.
         stack.clock.advance(Duration::from_secs(60));
         game.disconnect(&stack, &second).await.expect_ok();
-        hide_until(&stack, &first.lobby_id(), Timestamp::NEVER).await;
+        stack.show_from(&first.lobby_id(), Timestamp::NEVER).await;
         stack.clock.advance(age);
         let next = find(&stack, &game).await.expect_ok();
         assert_eq!(next.lobby_id(), first.lobby_id(), "I9, {age:?} after");

@@ -195,15 +195,8 @@ async fn a_repeated_registration_clears_no_server_that_has_opened_since() {
 
 /// Stores that `server` has still to end lobbies of an earlier start.
 async fn set_clearing(stack: &TestStack, server: &Server) {
-    let clearing = stack.store().client().update_item();
-    clearing
-        .table_name(&stack.store().tables().servers)
-        .key("server", AttributeValue::S(server.server.to_string()))
-        .update_expression("SET is_clearing = :true")
-        .expression_attribute_values(":true", AttributeValue::Bool(true))
-        .send()
-        .await
-        .unwrap();
+    let values = [(":true", AttributeValue::Bool(true))];
+    stack.alter_server(&server.server, "SET #is_clearing = :true", &values).await;
 }
 
 #[tokio::test]
@@ -489,19 +482,6 @@ async fn a_heartbeat_with_its_start_gives_a_server_without_lease_to_another_toke
     assert_eq!(game.game_server(&stack, "one").await.owner, Some(owner(&stack, &other)));
 }
 
-/// Has a server look as an earlier release left it.
-async fn disown(stack: &TestStack, server: &Server) {
-    let write = stack.store().client().update_item();
-    write
-        .table_name(&stack.store().tables().servers)
-        .key("server", AttributeValue::S(server.server.to_string()))
-        .update_expression("REMOVE #owner")
-        .expression_attribute_names("#owner", "owner")
-        .send()
-        .await
-        .unwrap();
-}
-
 #[tokio::test]
 async fn a_server_of_an_earlier_release_belongs_to_the_first_token_that_renews_it() {
     let stack = TestStack::start().await;
@@ -509,7 +489,9 @@ async fn a_server_of_an_earlier_release_belongs_to_the_first_token_that_renews_i
     let other = by_another_token(&stack, &game).await;
     for (server_id, is_renewed) in [("left", false), ("renewed", true)] {
         game.register(&stack, server_id, json!({})).await;
-        disown(&stack, &game.game_server(&stack, server_id).await).await;
+        // As an earlier release left it.
+        let server = game.game_server(&stack, server_id).await.server;
+        stack.alter_server(&server, "REMOVE #owner", &[]).await;
         if is_renewed {
             game.heartbeat(&stack, server_id).await.expect_ok();
             assert_eq!(game.game_server(&stack, server_id).await.owner, Some(owner(&stack, &game)));
@@ -548,7 +530,7 @@ async fn a_new_start_is_refused_that_the_first_owner_outran() {
     let game = game(&stack, "first-owner", json!({})).await;
     game.register(&stack, "one", json!({})).await;
     let seen = game.game_server(&stack, "one").await;
-    disown(&stack, &seen).await;
+    stack.alter_server(&seen.server, "REMOVE #owner", &[]).await;
     let other = owner(&stack, &by_another_token(&stack, &game).await);
     let (store, now) = (stack.store().clone(), stack.clock.now());
     let renews = async move {

@@ -1,7 +1,7 @@
 //! Which of several refusals is answered.
 
-use harness::TestStack;
-use serde_json::json;
+use harness::{Answer, TestStack};
+use serde_json::{Value, json};
 
 use super::{
     operation::{OPERATIONS, Operation},
@@ -194,7 +194,6 @@ async fn find_looks_at_modes_then_tags_then_max_players_then_regions() {
         "max_players": 0,
         "regions": ["mars"],
     });
-    let mut refusals = Vec::new();
     let repairs = [
         ("game_modes", json!(["duel", "arena"])),
         ("tags", json!({ long(129): long(513) })),
@@ -205,14 +204,8 @@ async fn find_looks_at_modes_then_tags_then_max_players_then_regions() {
         ("max_players", json!(null)),
         ("regions", json!(["fra"])),
     ];
-    for (field, repaired) in repairs {
-        let answer = stack.find(body.clone()).await;
-        assert_eq!(answer.status, 400, "{}", answer.body);
-        refusals.push(answer.refusal().1.to_owned());
-        body[field] = repaired;
-    }
     assert_eq!(
-        refusals,
+        refused_in_turn(&mut body, repairs, async |body| stack.find(body).await).await,
         [
             "MATCHMAKER_GAME_MODE_NOT_FOUND",
             "MATCHMAKER_TOO_MANY_TAGS",
@@ -242,6 +235,22 @@ async fn find_checks_that_a_mode_can_be_found_after_its_regions() {
     }
 }
 
+/// The codes with which `body` is refused, before each repair.
+async fn refused_in_turn<const N: usize>(
+    body: &mut Value,
+    repairs: [(&str, Value); N],
+    call: impl AsyncFn(Value) -> Answer,
+) -> [String; N] {
+    let mut refusals = [const { String::new() }; N];
+    for ((field, repaired), code) in repairs.into_iter().zip(&mut refusals) {
+        let answer = call(body.clone()).await;
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        answer.refusal().1.clone_into(code);
+        body[field] = repaired;
+    }
+    refusals
+}
+
 #[tokio::test]
 async fn create_looks_at_mode_then_tags_then_max_players_then_region_then_whether_it_may() {
     let stack = TestStack::start().await;
@@ -259,7 +268,6 @@ async fn create_looks_at_mode_then_tags_then_max_players_then_region_then_whethe
     let nine_tags: serde_json::Map<_, _> = (0..9).map(|n| (n.to_string(), json!("x"))).collect();
     let long = |bytes: usize| "x".repeat(bytes);
     let mut body = json!({ "game_mode": "chess", "tags": nine_tags, "max_players": 0, "region": "mars" });
-    let mut refusals = Vec::new();
     let repairs = [
         ("game_mode", json!("plain")),
         ("tags", json!({ long(129): long(513) })),
@@ -272,14 +280,9 @@ async fn create_looks_at_mode_then_tags_then_max_players_then_region_then_whethe
         ("region", json!("fra")),
         ("game_mode", json!("open")),
     ];
-    for (field, repaired) in repairs {
-        let answer = game.play(&stack, "lobbies/create", body.clone()).await;
-        assert_eq!(answer.status, 400, "{}", answer.body);
-        refusals.push(answer.refusal().1.to_owned());
-        body[field] = repaired;
-    }
     assert_eq!(
-        refusals,
+        refused_in_turn(&mut body, repairs, async |body| game.play(&stack, "lobbies/create", body).await)
+            .await,
         [
             "MATCHMAKER_GAME_MODE_NOT_FOUND",
             "MATCHMAKER_TOO_MANY_TAGS",

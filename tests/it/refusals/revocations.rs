@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::{TestStack, all_servers};
+use harness::{TestStack, all_servers, alter};
 use http::Method;
 use serde_json::{Value, json};
 use shared::{
@@ -44,14 +44,9 @@ pub async fn revoke(stack: &TestStack, not_before: &[(&str, Timestamp)], token_i
 
 /// Revokes a cloud token past every operation.
 pub async fn revoke_cloud_token(stack: &TestStack, token: &CloudToken) {
-    let write = stack.store().client().update_item();
-    let write = write
-        .table_name(&stack.store().tables().tokens)
-        .key("digest", AttributeValue::S(token.digest()))
-        .update_expression("SET revoked_at = :now")
-        .condition_expression("attribute_exists(digest)")
-        .expression_attribute_values(":now", AttributeValue::N(stack.clock.now().to_string()));
-    let _written = write.send().await.unwrap();
+    let (store, key) = (stack.store(), [("digest", &*token.digest())]);
+    let now = AttributeValue::N(stack.clock.now().to_string());
+    alter(store, &store.tables().tokens, &key, "SET #revoked_at = :now", &[(":now", now)]).await;
 }
 
 pub fn token_id(stack: &TestStack, token: &str) -> TokenId {

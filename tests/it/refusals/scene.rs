@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::{Answer, TestStack, mock_player};
+use harness::{Answer, TestStack, alter, mock_player};
 use http::Method;
 use serde_json::{Value, json};
 use shared::models::{
@@ -220,14 +220,8 @@ pub async fn write_to_namespace(
     attribute: &str,
     value: AttributeValue,
 ) {
-    let write = stack.store().client().update_item();
-    let write = write
-        .table_name(&stack.store().tables().catalog)
-        .key("pk", AttributeValue::S(format!("GAME#{game_id}")))
-        .key("sk", AttributeValue::S(format!("NAMESPACE#{namespace_id}")))
-        .update_expression("SET #attribute = :value")
-        .condition_expression("attribute_exists(pk)")
-        .expression_attribute_names("#attribute", attribute)
-        .expression_attribute_values(":value", value);
-    let _written = write.send().await.unwrap();
+    let (store, change) = (stack.store(), format!("SET #{attribute} = :value"));
+    let (game, namespace) = (format!("GAME#{game_id}"), format!("NAMESPACE#{namespace_id}"));
+    let key = [("pk", &*game), ("sk", &*namespace)];
+    alter(store, &store.tables().catalog, &key, &change, &[(":value", value)]).await;
 }

@@ -176,17 +176,8 @@ impl Deployment {
 
     /// Writes an attribute of a lobby past every operation.
     pub async fn write_to_lobby(&self, id: &LobbyId, attribute: &str, value: AttributeValue) {
-        let write =
-            self.stack.store().client().update_item().table_name(&self.stack.store().tables().lobbies);
-        let _written = write
-            .key("lobby_id", AttributeValue::S(id.to_string()))
-            .update_expression("SET #attribute = :value")
-            .condition_expression("attribute_exists(lobby_id)")
-            .expression_attribute_names("#attribute", attribute)
-            .expression_attribute_values(":value", value)
-            .send()
-            .await
-            .unwrap();
+        let change = format!("SET #{attribute} = :value");
+        self.stack.alter_lobby(id.as_str(), &change, &[(":value", value)]).await;
     }
 
     /// Lets every reservation of a lobby lapse, long ago.

@@ -249,18 +249,11 @@ async fn heartbeat_server_extends_leases_and_hands_out_lobby_tokens() {
     let deployment = Deployment::start().await;
     let example = deployment.example("heartbeat-server").await;
     // A server that fell silent after an hour's lease, with its lobby.
-    let write = deployment.stack.store().client().update_item();
-    let _written = write
-        .table_name(&deployment.stack.store().tables().servers)
-        .key("server", AttributeValue::S(example.server.to_string()))
-        .update_expression("SET lease_ms = :hour, lease_until = :past, free_from = :never")
-        .expression_attribute_values(":hour", AttributeValue::N("3600000".to_owned()))
-        .expression_attribute_values(":past", AttributeValue::N("1".to_owned()))
-        .expression_attribute_values(":never", AttributeValue::N(Timestamp::NEVER.to_string()))
-        .send()
-        .await
-        .unwrap();
-    deployment.write_to_lobby(&example.lobby_id, "lease_until", AttributeValue::N("1".to_owned())).await;
+    let number = |number: u64| AttributeValue::N(number.to_string());
+    let values = [(":hour", number(3_600_000)), (":past", number(1)), (":never", number(Timestamp::NEVER.0))];
+    let silent = "SET #lease_ms = :hour, #lease_until = :past, #free_from = :never";
+    deployment.stack.alter_server(&example.server, silent, &values).await;
+    deployment.write_to_lobby(&example.lobby_id, "lease_until", number(1)).await;
     let before = Ambient::system().now();
     let (status, body) = deployment.answer_to("heartbeat-server", &example.event).await;
     assert_eq!(status, 200, "{body}");
