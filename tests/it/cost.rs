@@ -12,7 +12,7 @@ use harness::{
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use serde_json::{Value, json};
 use shared::{
-    base::usage::Usage,
+    base::{ambient::Timestamp, usage::Usage},
     cloud::provision::add_version,
     models::{errors::Error, version::VersionConfig},
     outside::endpoints::Outside,
@@ -158,6 +158,27 @@ async fn a_code_of_friends_is_found_by_one_look_however_many_other_codes_there_a
     let find = find(codes / 2);
     let (cost, answer) = cost_of(&friend, &find).await;
     assert_eq!(cost, usage(2, 0.5, 1.0), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_friend_who_is_sooner_than_the_index_draws_no_position() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 12, "taggable": true } });
+    let game = stack.make_game("soon", modes, 99, 99).await;
+    let authorization = format!("Bearer {}", game.public);
+    // A look at the tags and one at all lobbies, the head, and if the lobby's find is not known to be alone
+    // a position; the seat.
+    for (age, expected) in [(19, usage(5, 1.0, 3.0)), (20, usage(4, 1.0, 2.0))] {
+        let body = json!({ "game_modes": ["arena"], "tags": { "code": age.to_string() } });
+        let find = request(&[("authorization", &authorization)], &body);
+        let (first, friend) = (stack.instance(), stack.instance());
+        friend.warm_up(&game.public, &game.pool("arena", "fra")).await;
+        let lobby_id = first.call(&find).await.unwrap().lobby.lobby_id.to_string();
+        stack.show_from(&lobby_id, Timestamp::NEVER).await;
+        stack.clock.advance(Duration::from_millis(age));
+        let (cost, answer) = cost_of(&friend, &find).await;
+        assert_eq!((cost, answer.unwrap()), (expected, lobby_id), "{age} ms");
+    }
 }
 
 #[tokio::test]

@@ -21,7 +21,6 @@ use futures_util::future::try_join_all;
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        contention::Contention,
         hints,
         limits::{TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
@@ -36,8 +35,6 @@ use crate::{
 
 /// Of several pools, a look is into this part of them: most find a seat there.
 const POOLS_A_LOOK_SHARE: usize = 4;
-/// Looks of one find, each into another shard.
-const LOOKS_IN_SHARDS_MAX: usize = 2;
 /// Candidates that a look shows: the fewer, the more finds compete for each. Half a read unit.
 const SHOWN_MAX: usize = 24;
 /// How many of those are read, drawn at random: as many as the instance has finds in a second, within these
@@ -60,17 +57,14 @@ impl Matchmaker {
             .cloned()
             .collect();
         let seats = seeker.seats().count();
-        let is_in_shards = matches!(pools, [only] if only.shards > 1 && only.tag_digests.is_empty());
-        let looks_max = if is_in_shards { LOOKS_IN_SHARDS_MAX } else { 1 };
-        let (mut looked, mut looks, mut tries) = (Looked::NOTHING, 0, 0);
+        let (mut looked, mut are_others_full, mut tries) = (None, true, 0);
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
             let Some(known) = self.pools.draw_lobby(pools, seats, &self.ambient, now) else {
-                if looks == looks_max || self.pools.lacks_room(pools, seats, now) {
+                if looked.is_some() || self.pools.lacks_room(pools, seats, now) {
                     break;
                 }
-                looks += 1;
-                looked = looked.and(&self.look_ahead(&part, seeker, now).await?);
+                looked = Some(self.look_ahead(&part, seeker, now).await?);
                 continue;
             };
             let Some(searched) = searched(pools, &known.lobby.pool) else { continue };
@@ -78,19 +72,23 @@ impl Matchmaker {
                 Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
                 Err(refusal) => {
                     tries += 1;
-                    looked.are_others_full &= refusal.is_for_want_of_seats();
+                    are_others_full &= refusal.is_for_want_of_seats();
                     self.pools.forget_older_lobbies(searched, now);
                 }
             }
         }
         let now = self.ambient.now();
-        if looks > 0 && looked.are_others_full {
-            self.pools.note_no_room(pools, seats, now);
+        let (mut has_read_all, mut is_one_crowded) = (false, false);
+        if let Some(looked) = looked {
+            are_others_full &= looked.are_others_full;
+            is_one_crowded = looked.is_one_crowded;
+            has_read_all = looked.has_read_all && part.len() == pools.len();
+            if are_others_full {
+                self.pools.note_no_room(pools, seats, now);
+            }
         }
-        let has_read_all = looks > 0 && looked.has_read_all && part.len() == pools.len();
-        let is_enough = has_read_all || self.pools.contention(pools, now) == Contention::Busy;
-        let none = Existing::None { has_more: looked.is_one_crowded };
-        Ok((looked.are_others_full && is_enough).then_some(none))
+        let is_enough = has_read_all || self.pools.create_early(pools, now);
+        Ok((are_others_full && is_enough).then_some(Existing::None { has_more: is_one_crowded }))
     }
 
     /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and
@@ -184,16 +182,4 @@ struct Looked {
     /// crowded.
     are_others_full: bool,
     is_one_crowded: bool,
-}
-
-impl Looked {
-    const NOTHING: Self = Self { has_read_all: true, are_others_full: true, is_one_crowded: false };
-
-    const fn and(&self, more: &Self) -> Self {
-        Self {
-            has_read_all: self.has_read_all && more.has_read_all,
-            are_others_full: self.are_others_full && more.are_others_full,
-            is_one_crowded: self.is_one_crowded || more.is_one_crowded,
-        }
-    }
 }

@@ -13,7 +13,7 @@
 //! A find that loses its seat while it waits draws again, without waiting. If it loses that seat too, the
 //! pool is busy, and the find creates a lobby of its own.
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use futures_util::future;
 
@@ -51,6 +51,10 @@ const BUSY_DRAWS: u32 = 800;
 /// Lobbies and positions that a burst has before it makes its pool busy.
 const LOBBIES_SHARED: u32 = 2;
 const BUSY_POSITIONS: u32 = 20;
+/// From a burst so old that no second find drew from, others enter its lobby without a position, which the
+/// index does not show yet: up to a quarter of it.
+const LONE_BURST_AGE: Duration = Duration::from_millis(20);
+const LONE_BURST_SHARE: u32 = 4;
 /// How far apart finds create lobbies on one server, whose transactions would otherwise conflict: each
 /// occupies the server's item for some milliseconds, and latencies differ by a few. A wait costs no call, a
 /// conflict costs one.
@@ -82,7 +86,10 @@ impl Matchmaker {
             match step {
                 Step::LookAgain => {}
                 Step::Found(found) => {
-                    self.pools.note_busy(&searched, self.ambient.now());
+                    let now = self.ambient.now();
+                    if searched.shards == 1 || self.pools.create_early(slice::from_ref(&searched), now) {
+                        self.pools.note_busy(&searched, now);
+                    }
                     return Ok(Step::Found(found));
                 }
                 Step::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
@@ -231,6 +238,15 @@ impl Matchmaker {
         }
         if burst.is_announced && self.bursts.was_full(&next, seats, burst.opened_at, self.ambient.now()) {
             return Ok(Err(Unseated::Exhausted(burst)));
+        }
+        let finds = burst.draws.as_ref().map_or(burst.positions as usize, Vec::len);
+        let is_lone = finds == 1 && self.ambient.now().since(burst.opened_at) >= LONE_BURST_AGE;
+        if is_lone
+            && !burst.is_announced
+            && (burst.positions + seats) * LONE_BURST_SHARE <= capacity
+            && let Ok(found) = self.take_in_burst(new, &burst.first, Hiding::No, seeker).await?
+        {
+            return Ok(Ok(Step::Found(Box::new(found))));
         }
         let burst = match self.store.draw_positions(&key, &burst, seats).await? {
             Ok(burst) => burst,

@@ -14,7 +14,8 @@
 //!
 //! - positions of 25 lobbies, 250 to 800, were drawn in a second from the pool's head, or it took no more
 //!   writes,
-//! - two candidates that looks showed refused finds within a second, or a find lost two seats of a burst,
+//! - two candidates that looks showed refused finds within a second (in a pool with shards, no find creates
+//!   before it looked into all of them for that reason alone), or a find lost two seats of a burst,
 //! - a look into several shards showed more than sixteen candidates.
 
 /// How much competes for the lobbies of a pool, as one instance sees it.

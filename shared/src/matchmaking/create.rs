@@ -233,7 +233,7 @@ impl Matchmaker {
                 }
                 CreationOutcome::Conflict { is_at_server } => {
                     if is_at_server {
-                        self.servers.note_conflict(&creation.server.pool(), now);
+                        self.servers.note_failure(&creation.server.pool(), now);
                     }
                     CONFLICT_PAUSES.wait(tries, &self.ambient).await;
                 }

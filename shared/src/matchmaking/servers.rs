@@ -1,8 +1,9 @@
 //! Game servers with places: what an instance knows of them, and how a lobby gets one.
 //!
-//! A lobby goes to the fullest server. Transactions that conflict at one server's item fail: each conflict
-//! within the last second doubles the number of the fullest servers among which the instance draws. Once
-//! eight servers have a part of the limit left, it draws only from those (decision 26).
+//! A lobby goes to the fullest server. Transactions that conflict at one server's item fail, as do those that
+//! come when it is full: each of them within the last second makes the instance draw among four times as many
+//! of the fullest servers. Once eight servers have a part of the limit left, it draws only from those
+//! (decision 26).
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -29,8 +30,8 @@ use crate::{
     store::client::Store,
 };
 
-/// The most conflicts that are counted: creations spread over at most 2^10 servers.
-const SPREAD_CONFLICTS_MAX: usize = 10;
+/// The most failures that are counted: creations spread over at most 4^5 servers.
+const FAILURES_MAX: usize = 5;
 /// Servers with a part of the cap left from which spread creations use only these.
 const SERVERS_ALLOTTED_MIN: usize = 8;
 
@@ -52,14 +53,14 @@ pub(super) struct Servers {
     age_max: Duration,
     /// Those of a pool, and when they were read.
     known: BoundedMap<PlacementPool, (Timestamp, Vec<Server>)>,
-    /// When creations of this instance conflicted at a server.
-    conflicts: BoundedMap<PlacementPool, VecDeque<Timestamp>>,
+    /// When creations of this instance failed at a server that others had chosen, too.
+    failures: BoundedMap<PlacementPool, VecDeque<Timestamp>>,
 }
 
 impl Servers {
     pub(super) fn new(store: Store, ambient: Ambient, age_max: Duration) -> Self {
-        let (known, conflicts) = (BoundedMap::default(), BoundedMap::default());
-        Self { store, ambient, age_max, known, conflicts }
+        let (known, failures) = (BoundedMap::default(), BoundedMap::default());
+        Self { store, ambient, age_max, known, failures }
     }
 
     /// The fullest server with a place that `fits`, from memory while it has one, else from the index; one of
@@ -187,24 +188,24 @@ impl Servers {
         self.known.with(pool, choose).flatten()
     }
 
-    /// Notes that a creation conflicted with another at a server of `pool`.
-    pub(super) fn note_conflict(&self, pool: &PlacementPool, now: Timestamp) {
-        self.conflicts.with_new(pool.clone(), now, |conflicts| {
-            drop_old(conflicts, now);
-            if conflicts.len() < SPREAD_CONFLICTS_MAX {
-                conflicts.push_back(now);
+    /// Notes that a creation conflicted with another at a server of `pool`, or found it full.
+    pub(super) fn note_failure(&self, pool: &PlacementPool, now: Timestamp) {
+        self.failures.with_new(pool.clone(), now, |failures| {
+            drop_old(failures, now);
+            if failures.len() < FAILURES_MAX {
+                failures.push_back(now);
             }
         });
     }
 
-    /// Over how many of the fullest servers to spread creations: one, doubled by each conflict within the
+    /// Over how many of the fullest servers to spread creations: one, times four for each failure within the
     /// last second.
     fn spread(&self, pool: &PlacementPool, now: Timestamp) -> u64 {
-        let spread = |conflicts: &mut VecDeque<_>| {
-            drop_old(conflicts, now);
-            1 << conflicts.len()
+        let spread = |failures: &mut VecDeque<_>| {
+            drop_old(failures, now);
+            1 << (2 * failures.len())
         };
-        self.conflicts.with(pool, spread).unwrap_or(1)
+        self.failures.with(pool, spread).unwrap_or(1)
     }
 
     pub(super) fn remember(&self, pool: &PlacementPool, servers: Vec<Server>, now: Timestamp) {
@@ -235,6 +236,7 @@ impl Servers {
     /// Notes that `known` had no place, and is now `seen`; `None` when it is gone. What was read a second ago
     /// is forgotten: where one server has filled since, others have.
     pub(super) fn note_no_place(&self, known: &Server, seen: Option<Server>, now: Timestamp) {
+        self.note_failure(&known.pool(), now);
         if self.were_read(&known.pool(), LEARNT_AGE_MAX, now) {
             self.correct(known, seen);
         } else {

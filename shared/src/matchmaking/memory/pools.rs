@@ -54,6 +54,8 @@ struct KnownPool {
     finds: VecDeque<Timestamp>,
     /// When the last sign of others' finds expires.
     busy_until: Timestamp,
+    /// The same of lost seats in a pool with shards, in which a look sees only one.
+    spread_until: Timestamp,
     /// When lobbies that a look showed turned out to be full.
     lost_seats: VecDeque<Timestamp>,
     /// Lobbies in which this instance took seats, the last one at the end.
@@ -63,8 +65,6 @@ struct KnownPool {
     /// The last candidate that the last look ahead showed, when more follow in its shard: where the next one
     /// begins.
     looked_to: Option<Candidate>,
-    /// The shard of the last look ahead.
-    last_shard: Option<u32>,
     /// When looks ahead led to no room for a party, and how large that was.
     no_room: Option<(Timestamp, u32)>,
 }
@@ -121,7 +121,7 @@ impl KnownPool {
     }
 
     fn contention(&mut self, now: Timestamp) -> Contention {
-        Contention::of(self.finds(now), self.busy_until > now)
+        Contention::of(self.finds(now), self.busy_until.max(self.spread_until) > now)
     }
 
     fn note_busy(&mut self, now: Timestamp) {
@@ -168,6 +168,14 @@ impl Pools {
     pub(in crate::matchmaking) fn contention(&self, pools: &[SearchedPool], now: Timestamp) -> Contention {
         let contention = |searched| self.with(searched, |known| known.contention(now));
         pools.iter().filter_map(contention).max().unwrap_or(Contention::Quiet)
+    }
+
+    /// Whether finds in `pools` create after a look at a part of them.
+    pub(in crate::matchmaking) fn create_early(&self, pools: &[SearchedPool], now: Timestamp) -> bool {
+        let creates = |known: &mut KnownPool| {
+            Contention::of(known.finds(now), known.busy_until > now) == Contention::Busy
+        };
+        pools.iter().any(|searched| self.with(searched, creates).unwrap_or(false))
     }
 
     /// Notes a sign of others' finds in a pool.
@@ -294,14 +302,18 @@ impl Pools {
             known.lost_seats.push_back(now);
             if known.lost_seats.len() >= LOST_SEATS_MAX {
                 known.lost_seats.clear();
-                known.note_busy(now);
+                if searched.shards > 1 {
+                    known.spread_until = now + LEARNT_AGE_MAX;
+                } else {
+                    known.note_busy(now);
+                }
             }
         });
     }
 
     /// The shard of a pool to look into for so many `seats`, and the candidate to begin after: where the last
-    /// look for one seat ended, so that instances spread over the index. Otherwise another shard than that of
-    /// the last look, at random, from its beginning.
+    /// look for one seat ended, so that instances spread over the index. Otherwise any shard, from its
+    /// beginning.
     pub(in crate::matchmaking) fn next_look(
         &self,
         searched: &SearchedPool,
@@ -312,12 +324,8 @@ impl Pools {
             if let Some(last) = known.looked_to.take_if(|_| seats == 1) {
                 return (last.pool.shard, Some(last));
             }
-            let last = known.last_shard.filter(|_| searched.shards > 1);
-            let drawn = ambient.below((searched.shards - u32::from(last.is_some())).into());
-            let drawn = u32::try_from(drawn).unwrap_or(0);
-            let shard = drawn + u32::from(last.is_some_and(|last| drawn >= last));
-            known.last_shard = Some(shard);
-            (shard, None)
+            let drawn = ambient.below(searched.shards.into());
+            (u32::try_from(drawn).unwrap_or(0), None)
         };
         self.with(searched, next).unwrap_or_default()
     }
@@ -481,6 +489,18 @@ mod tests {
         assert_eq!(in_use(4, 97_000, None), (1, false), "full");
         assert_eq!(in_use(3, 98_500, None), (1, false), "not for so long in sight");
         assert_eq!(in_use(3, 97_000, Some(98_500)), (1, false), "a seat left a moment ago");
+    }
+
+    #[test]
+    fn lost_seats_let_no_find_create_before_it_saw_all_shards() {
+        let now = Timestamp(100_000);
+        let after_two = |shards: u32| {
+            let (pools, searched) = (Pools::default(), [SearchedPool { shards, ..plain() }]);
+            searched.iter().for_each(|searched| (0..2).for_each(|_| pools.note_lost_seat(searched, now)));
+            (pools.contention(&searched, now), pools.create_early(&searched, now))
+        };
+        assert_eq!(after_two(1), (Contention::Busy, true));
+        assert_eq!(after_two(4), (Contention::Busy, false));
     }
 
     #[test]
