@@ -110,8 +110,7 @@ impl Matchmaker {
     /// Gives the seats back after `refusal`, which it returns, unless a retry of the request continues with
     /// it. If that fails, the seat lapses once the lobby is ready.
     async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Error, Error> {
-        seeker.end_record(&refusal).await?;
-        self.store.give_back(found.lobby, &found.seats, self.ambient.now()).await?;
+        seeker.give_back(found.lobby, &found.seats, &refusal).await?;
         Ok(refusal)
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         client::Client,
         errors::Error,
         ids::LobbyId,
-        lobby::{EndCause, Stage},
+        lobby::{EndCause, Lobby, Stage},
         seats::{Party, Seats},
         standing::{SHORT_RESERVATION, Standing},
     },
@@ -365,20 +365,26 @@ impl Seeker {
         Ok(())
     }
 
-    /// Ends the record of the request, which is refused with `refusal` although it has a seat: no retry
-    /// continues with that seat from now on, so it can be given back. One write unit with an
+    /// Gives back the `seats` that the request has in `lobby`, which it is refused with `refusal` all the
+    /// same, unless a repetition goes on with them. One write unit; four of a transaction with an
     /// `Idempotency-Key`.
     ///
     /// # Errors
-    /// [`Error::Contention`] when another run has replaced this one, and may have the seat;
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn end_record(&self, refusal: &Error) -> Result<(), Error> {
-        let Some(run) = &self.run else { return Ok(()) };
-        if !self.store.forget_run(run, refusal.status_and_code().1, self.ambient.now()).await? {
-            return Err(self.overtaken());
+    /// [`Error::Contention`] when another run has replaced this one, and may have the seats, or others
+    /// changed the lobby each time; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn give_back(&self, lobby: Lobby, seats: &Seats, refusal: &Error) -> Result<(), Error> {
+        self.progress().is_uncertain = true;
+        if let Some(run) = &self.run {
+            let refused = (run, refusal.status_and_code().1);
+            if !self.store.give_back_refused(refused, lobby, seats, &self.ambient).await? {
+                return Err(self.overtaken());
+            }
+            let mut progress = self.progress();
+            (progress.noted, progress.is_claimed) = (None, false);
+        } else {
+            self.store.give_back(lobby, seats, self.ambient.now()).await?;
         }
-        let mut progress = self.progress();
-        (progress.noted, progress.is_claimed) = (None, false);
+        self.progress().is_uncertain = false;
         Ok(())
     }
 

@@ -18,15 +18,20 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
 use crate::{
-    base::ambient::Timestamp,
+    base::ambient::{Ambient, Timestamp},
     models::{
         errors::Error,
         ids::{LobbyId, SeatId, WriteId},
+        lobby::Lobby,
+        seats::Seats,
     },
     store::{
         client::Store,
-        items::{number, text},
+        conflicts::refused,
+        ending::CONFLICT_PAUSES,
+        items::{from_item, number, text},
         keys::pk_item,
+        writes::Write,
     },
 };
 
@@ -38,6 +43,9 @@ pub const REPLAY_LIFE: Duration = Duration::from_secs(600);
 pub const RUN_LEASE: Duration = Duration::from_secs(15);
 /// How long a retry keeps its waiting place.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Tries of a transaction of a record and a lobby.
+const TRANSACTIONS_MAX: u32 = 8;
 
 /// The request is new or expired, or its run is this one and has noted nothing later: a late copy of an
 /// earlier note must not hide where the seat was taken since.
@@ -257,13 +265,50 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn forget_run(&self, run: &Run, refusal: &str, now: Timestamp) -> Result<bool, Error> {
-        let write = self
-            .on_client(&run.key.0)
+        let write = self.forgetting(run, refusal, now);
+        self.update::<ReplayRecord>(write).await.map(|forgotten| forgotten.is_ok())
+    }
+
+    /// Frees those of `seats` that `lobby` has reserved, as [`Store::give_back`] does, for a `run` that took
+    /// them and has this code of a refusal: its record ends with them, so that no repetition takes seats
+    /// besides them, and none goes on with them (I5). Returns whether it did: not if another run has replaced
+    /// it. One transaction, twice the units of both writes.
+    ///
+    /// # Errors
+    /// As [`Store::give_back`].
+    pub async fn give_back_refused(
+        &self,
+        (run, refusal): (&Run, &str),
+        mut lobby: Lobby,
+        seats: &Seats,
+        ambient: &Ambient,
+    ) -> Result<bool, Error> {
+        for tries in 0..TRANSACTIONS_MAX {
+            let now = ambient.now();
+            let Some(write) = self.giving_back(&lobby, seats, now) else {
+                return self.forget_run(run, refusal, now).await;
+            };
+            let Err(reasons) = self.transact(vec![self.forgetting(run, refusal, now), write]).await? else {
+                return Ok(true);
+            };
+            if refused(&reasons, 0).is_some() {
+                return Ok(false);
+            }
+            match refused(&reasons, 1).and_then(|reason| reason.item.clone()) {
+                Some(later) => lobby = from_item(later)?,
+                None => CONFLICT_PAUSES.wait(tries, ambient).await,
+            }
+        }
+        Err(Error::Contention)
+    }
+
+    /// The write of [`Store::forget_run`].
+    fn forgetting(&self, run: &Run, refusal: &str, now: Timestamp) -> Write {
+        self.on_client(&run.key.0)
             .change("SET #expires_at = :now, #refusal = :refusal")
             .when("#run = :run AND attribute_not_exists(#answer)")
             .with(":now", number(now.secs()))
             .with(":refusal", text(refusal))
-            .with(":run", text(run.id.as_str()));
-        self.update::<ReplayRecord>(write).await.map(|forgotten| forgotten.is_ok())
+            .with(":run", text(run.id.as_str()))
     }
 }

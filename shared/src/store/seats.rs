@@ -162,16 +162,18 @@ impl Store {
     /// [`Error::Contention`] when others changed the lobby each time; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn give_back(&self, mut lobby: Lobby, seats: &Seats, now: Timestamp) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
-            let reserved: Vec<_> = seats.iter().filter(|seat| lobby.reserved.contains_key(*seat)).collect();
-            let Some((first, others)) = reserved.split_first().filter(|_| !lobby.is_over(now)) else {
-                return Ok(());
-            };
-            let write =
-                leave_together(self.on_lobby(&lobby.lobby_id), (first, others), true, Some(&lobby), now);
+            let Some(write) = self.giving_back(&lobby, seats, now) else { return Ok(()) };
             let Err(Some(later)) = self.update::<Lobby>(write).await? else { return Ok(()) };
             lobby = later;
         }
         Err(Error::Contention)
+    }
+
+    /// The write of [`Store::give_back`]; `None` where none of the seats is reserved.
+    pub(super) fn giving_back(&self, lobby: &Lobby, seats: &Seats, now: Timestamp) -> Option<Write> {
+        let reserved: Vec<_> = seats.iter().filter(|seat| lobby.reserved.contains_key(*seat)).collect();
+        let (first, others) = reserved.split_first().filter(|_| !lobby.is_over(now))?;
+        Some(leave_together(self.on_lobby(&lobby.lobby_id), (first, others), true, Some(lobby), now))
     }
 
     /// A copy of the write that arrives after its player left must not take the seat again, for a spent token

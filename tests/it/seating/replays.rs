@@ -12,9 +12,9 @@ use std::{
 
 use futures_util::future::{join, join_all, pending};
 use harness::{
-    Answer, TestGame, TestStack,
+    Answer, TestGame, TestStack, all_lobbies,
     instance::{self, Instance},
-    interference::{Crashing, Losing},
+    interference::{Before, Crashing, Losing},
     new_game,
 };
 use http_body_util::Full;
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use shared::{
     models::{
         client::{Client, ClientId},
+        errors::Error,
         ids::{LobbyId, NamespaceId, SeatId, WriteId},
         lobby::Stage,
         seats::Seats,
@@ -711,6 +712,33 @@ async fn a_waiting_retry_gets_the_refusal_and_a_later_one_runs_again() {
     };
     let (anew, ()) = join(find(&stack, &game, "k"), later).await;
     anew.expect_ok();
+}
+
+#[tokio::test]
+async fn a_record_ends_at_once_with_the_seat_that_its_run_gives_back() {
+    let stack = TestStack::start().await;
+    let game = slow_game(&stack, "at-once").await;
+    let (store, namespace_id) = (stack.store().clone(), game.namespace_id().clone());
+    let held = Arc::new(AtomicUsize::new(usize::MAX));
+    let seen = Arc::clone(&held);
+    let ends_record = |call: &Call| String::from_utf8_lossy(&call.body).contains("#refusal = :refusal");
+    let link = Before::response(stack.stack.store_link(), ends_record, async move {
+        let lobbies = all_lobbies(&store, &namespace_id).await;
+        seen.store(lobbies.iter().map(|lobby| lobby.reserved.len()).sum(), Ordering::Relaxed);
+    });
+    let token = format!("Bearer {}", game.public);
+    let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+    let event = instance::request(&headers, &arena());
+    let waiting = async {
+        let _lobby = starting_lobby(&stack, &game).await;
+        for _ in 0..4 {
+            pass_renewed(&stack).await;
+        }
+        stack.clock.advance(Duration::from_secs(5));
+    };
+    let (answer, ()) = join(stack.instance_over(link).call(&event), waiting).await;
+    assert!(matches!(answer, Err(Error::LobbyStartTimeout)), "{answer:?}");
+    assert_eq!(held.load(Ordering::Relaxed), 0, "I5: a repetition would take a second seat");
 }
 
 #[tokio::test]

@@ -168,12 +168,13 @@ impl Model {
         let recent = self.operations.iter().filter(is_recent).map(|other| other.party);
         let pending = recent.sum::<u64>().saturating_sub(operation.party);
         let given = self.given.iter().filter(|(_, of)| **of == Some(holder)).map(|(seat, _)| seat);
-        // What took a seat and crashed holds it, too: until it lapses, or a repetition answers it.
-        let unanswered = self.operations.iter().filter(|other| {
-            let is_of_client = other.namespace == operation.namespace && other.client == operation.client;
-            is_of_client && other.answered_at.is_none()
-        });
-        let seats: BTreeSet<_> = given.chain(unanswered.flat_map(|other| &other.seats)).collect();
+        // What took a seat and crashed, or left it to its repetition, holds it, too: until it lapses, or a
+        // repetition answers it.
+        let own = self
+            .operations
+            .iter()
+            .filter(|other| other.namespace == operation.namespace && other.client == operation.client);
+        let seats: BTreeSet<_> = given.chain(own.flat_map(|other| &other.seats)).collect();
         let lives = |(lobby, seat): &(String, String)| {
             let lobby = self.lobbies.get(lobby)?;
             Some((lobby.holds_at(seat, time), lobby.connected.get(seat).copied()))
