@@ -311,14 +311,7 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let stack = TestStack::start().await;
     let game = arena(&stack, "claims", 1).await;
     let found = game.find(&stack, find()).await.expect_ok();
-    let claim = SeatClaim {
-        lobby_id: found.lobby_id().parse().unwrap(),
-        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seats: Seats::one(SeatId::random(&stack.ambient())),
-        until: stack.clock.now() + Duration::from_secs(120),
-        capacity: PartyCapacity::Known(0),
-        hiding: Hiding::No,
-    };
+    let claim = claim_of(&stack, &game, &found);
     let missing = "00000000-0000-0000-0000-000000000001".parse().unwrap();
     let cases = [
         (claim.clone(), Refusal::Full),

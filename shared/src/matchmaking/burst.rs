@@ -51,8 +51,8 @@ const BUSY_DRAWS: u32 = 800;
 /// Lobbies and positions that a burst has before it makes its pool busy.
 const LOBBIES_SHARED: u32 = 2;
 const BUSY_POSITIONS: u32 = 20;
-/// From a burst so old that no second find drew from, others enter its lobby without a position, which the
-/// index does not show yet: up to a quarter of it.
+/// Once a burst is so old and still of one find, others take a seat of its lobby, which the index does not
+/// show yet, without a position of their own: up to a quarter of the lobby.
 const LONE_BURST_AGE: Duration = Duration::from_millis(20);
 const LONE_BURST_SHARE: u32 = 4;
 /// How far apart finds create lobbies on one server, whose transactions would otherwise conflict: each
