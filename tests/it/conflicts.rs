@@ -19,7 +19,7 @@ use std::{
 use aws_sdk_dynamodb::types::AttributeValue;
 use harness::{
     TestGame, TestStack, all_servers,
-    instance::{self, patient_client},
+    instance::{self, Instance, patient_client},
     scripted::scripted_database,
 };
 use http::StatusCode;
@@ -335,6 +335,13 @@ impl Scene {
         (ambient, pauses)
     }
 
+    /// An instance whose next `count` transactions that are such conflict.
+    fn instance(&self, is_it: fn(&Call) -> bool, count: u32) -> Instance {
+        let link = Arc::clone(self.stack.stack.store_link());
+        let link = Conflicting { link, is_it, left: AtomicU32::new(count) };
+        Instance::over(patient_client_over(Arc::new(link)), self.stack.stack.keys(), &self.hurried().0)
+    }
+
     async fn right(&self) -> (GameServerRight, Arc<Settings>) {
         let ambient = self.stack.ambient();
         let settings = SettingsCache::new(self.stack.store().clone(), ambient.clone(), SETTINGS_AGE_MAX);
@@ -390,6 +397,21 @@ async fn a_server_that_registers_with_its_fleet_is_allotted_its_first_block_all_
         let waited: Duration = pauses.lock().unwrap().iter().sum();
         assert!(waited < Duration::from_secs(2), "I3: {waited:?}");
     }
+}
+
+#[tokio::test]
+async fn a_find_whose_creations_conflict_keeps_its_position() {
+    let scene = Scene::set("kept").await;
+    // More often than one creation is tried.
+    let instance = scene.instance(|_| true, 10);
+    let arena = json!({ "game_modes": ["arena"] });
+    // It fills the lobby that is there, and the head's last burst is long over.
+    scene.game.find(&scene.stack, arena.clone()).await.expect_ok();
+    scene.stack.clock.advance(Duration::from_secs(3));
+    let found = instance.find(&scene.game.public, &arena).await.unwrap().lobby.lobby_id;
+    let key = HeadKey::new(&scene.lobby.pool, &TagDigests::default(), scene.lobby.max_players);
+    let burst = scene.stack.store().burst(&key).await.unwrap().expect("a burst");
+    assert_eq!((burst.first, burst.positions), (found, 1), "another one would leave its seat to nobody");
 }
 
 #[tokio::test]
@@ -450,10 +472,7 @@ async fn a_find_at_the_cap_is_not_refused_while_conflicts_hold_up_the_end_of_a_l
     register("lives", 0).await;
     let is_end = |call: &Call| String::from_utf8_lossy(&call.body).contains(":ended");
     // As often as one ending is tried.
-    let left = AtomicU32::new(8);
-    let link = Conflicting { link: Arc::clone(scene.stack.stack.store_link()), is_it: is_end, left };
-    let client = patient_client_over(Arc::new(link));
-    let finder = instance::Instance::over(client, scene.stack.stack.keys(), &scene.hurried().0);
+    let finder = scene.instance(is_end, 8);
     let found = finder.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
     assert_ne!(found.lobby.lobby_id.to_string(), dead);
 }

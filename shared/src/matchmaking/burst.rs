@@ -320,7 +320,7 @@ impl Matchmaker {
         }
         let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
         let sight_after = if position.is_promised { drawn_for } else { Duration::ZERO };
-        let waits = round.waits();
+        let waits = round.waits(new.launch.is_some());
         let placing = Placing { nth: nth.into(), sight_after, without_server_at: round.without_server_at };
         let created_for = (burst, round.may_be_needless(nth));
         for wait in 0..=waits {
@@ -330,6 +330,8 @@ impl Matchmaker {
                     Attempt::Created(found) => return Ok(Step::Found(found)),
                     Attempt::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
                     Attempt::Exists => {}
+                    // Its position is kept: drawing another one would leave its seat to nobody.
+                    Attempt::Lost if wait < waits => self.ambient.sleep(round.pause(wait)).await,
                     Attempt::Replaced(_) | Attempt::Lost => return Ok(Step::LookAgain),
                 }
             } else if wait > 0 || role == Role::Follower {

@@ -14,6 +14,8 @@ const CREATOR_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(16));
 const CREATOR_PAUSES_AFTER_LOSS: Pauses = Pauses::doubling(Duration::from_millis(15));
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
 const CREATOR_WAITS: u32 = 4;
+/// The same where the creator may have to request a server first, among many that do.
+const REQUESTER_WAITS: u32 = 7;
 
 /// What a find knows of the others in its round of creation.
 #[derive(Debug)]
@@ -57,10 +59,15 @@ impl Round {
         self.is_contended && (nth == 0 || self.has_lost)
     }
 
-    /// How often the find tries a lobby that is not there yet before it creates it.
-    pub(super) const fn waits(&self) -> u32 {
-        // Without a server the creator most likely gave up.
-        if self.without_server_at.is_some() { 1 } else { CREATOR_WAITS }
+    /// How often the find tries a lobby that is not there yet before it creates it, where its creator
+    /// `may_request` a server.
+    pub(super) const fn waits(&self, may_request: bool) -> u32 {
+        match self.without_server_at {
+            _ if may_request => REQUESTER_WAITS,
+            // The creator most likely gave up.
+            Some(_) => 1,
+            None => CREATOR_WAITS,
+        }
     }
 
     /// The pause before the find tries the lobby for the `wait`-th time, counted from 0.
