@@ -94,6 +94,11 @@ impl OnDemand {
         })
     }
 
+    /// The build of a server that runs all the time.
+    pub(crate) fn build_of(&self, server: usize) -> u32 {
+        self.builds[server % self.builds.len()]
+    }
+
     /// What the model judges by.
     pub(crate) fn rules(&self, builds: &BTreeMap<String, String>) -> Rules {
         let Self { capacity, server_count_max, .. } = *self;
@@ -313,6 +318,7 @@ impl Workload {
             self.join().await;
         }
         self.pass((plan.idle_secs + plan.start_secs) * 1_000 + AT_REST_MS).await;
+        self.beat(true);
         let running = yard.running();
         let mut state = self.network.state();
         let state = &mut *state;

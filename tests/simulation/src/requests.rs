@@ -238,6 +238,9 @@ impl Request {
             "ports": { "default": { "hostname": "a.example", "port": port, "protocol": "udp" } },
         });
         body["lease_seconds"] = json!(plan.lease_secs.unwrap_or(0));
+        if let Some(on_demand) = &world.plan.on_demand {
+            body["build"] = json!(on_demand.build_of(server));
+        }
         let token = world.namespaces[plan.namespace].server.clone();
         let action = Action::Register { server: Self::server_key(world, server), start: start.to_owned() };
         Self::new("register-server", plan.namespace, action, token, body)

@@ -100,12 +100,14 @@ impl Workload {
                     && server["region_id"]["S"].as_str() == Some(region)
                     && server["lease_until"]["N"].as_str().and_then(|at| at.parse().ok()).unwrap_or(0)
                         > state.model.time(state.now()) + 1_000
+                    && server["launch"].is_null()
+                    && state.model.runs_newest(namespace, server)
             });
             let places = fitting.filter_map(|server| server["capacity"]["N"].as_str()?.parse::<u64>().ok());
             places.sum::<u64>()
         };
         let on_demand = world.plan.on_demand.as_ref();
-        let places = on_demand.map_or(places, |plan| plan.capacity * plan.server_count_max);
+        let places = places + on_demand.map_or(0, |plan| plan.capacity * plan.server_count_max);
         let cap = u64::from(world.plan.caps[namespace]);
         let lobbies = cap.min(places);
         let refusal =

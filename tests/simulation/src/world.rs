@@ -72,7 +72,7 @@ pub(crate) struct Plan {
     pub(crate) has_restarts: bool,
     /// Whether lobbies wait long for their servers to report them ready.
     pub(crate) is_slow_to_start: bool,
-    /// Its game servers, if they are started on demand; there are no others then.
+    /// Game servers that are started on demand, if it has them.
     pub(crate) on_demand: Option<OnDemand>,
 }
 
@@ -225,7 +225,8 @@ impl Plan {
         Self { party_size_max, ..self }
     }
 
-    /// The same with game servers on demand instead of its own, or not, as `chance` decides.
+    /// The same with game servers on demand, or not, as `chance` decides: instead of its own, or beside them,
+    /// which then name their builds.
     pub(crate) fn with_servers_on_demand(self, chance: &mut Chance, bias: Option<Write>) -> Self {
         let has_them = match bias {
             None => chance.one_in(3),
@@ -235,7 +236,8 @@ impl Plan {
             return self;
         }
         let on_demand = Some(OnDemand::drawn(chance, bias));
-        Self { servers: Vec::new(), has_restarts: false, on_demand, ..self }
+        let servers = if chance.one_in(3) { self.servers } else { Vec::new() };
+        Self { servers, has_restarts: false, on_demand, ..self }
     }
 
     /// The configuration of a version, the first or the second.

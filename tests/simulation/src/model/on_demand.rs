@@ -245,6 +245,14 @@ impl Model {
         builds.all(|build| build.is_some_and(|build| build == text(server, "build_id")))
     }
 
+    /// Whether lobbies of a namespace's newest version may run on `server`, as far as its build goes.
+    pub(crate) fn runs_newest(&self, namespace: usize, server: &Value) -> bool {
+        let Some(on_demand) = &self.on_demand else { return true };
+        let newest = self.namespaces[namespace].versions.last();
+        let build = newest.and_then(|(_, version)| on_demand.rules.builds.get(version));
+        build.is_some_and(|build| build == text(server, "build_id"))
+    }
+
     /// I17, I18: after everything settled and all lobbies ended, nobody waits, and nothing runs or counts.
     pub(crate) fn check_at_rest(&mut self, running: &[(String, String)], at: u64, history: &History) {
         let time = self.time(at);
