@@ -92,7 +92,9 @@ impl fmt::Display for Shortage {
                 Obstacle::Silent => f.write_str("silent (no heartbeats: restart, or repair its network)"),
                 Obstacle::Clearing => f.write_str("clearing (lobbies of its earlier start still end)"),
                 Obstacle::Unfit => write!(f, "unfit (registered without `{game_mode}`)"),
-                Obstacle::Full => f.write_str("full (start more, or raise `capacity`)"),
+                Obstacle::Full => f.write_str(
+                    "full (start more, or raise `capacity` or, where Muster starts them, `server_count_max`)",
+                ),
             }?;
         }
         Ok(())
@@ -114,7 +116,7 @@ mod tests {
         assert_eq!(
             shortage(&[(Obstacle::Full, 1), (Obstacle::Silent, 2)]),
             "no game server of `fra` has a place for `duel`: 2 silent (no heartbeats: restart, or repair its \
-             network), 1 full (start more, or raise `capacity`)"
+             network), 1 full (start more, or raise `capacity` or, where Muster starts them, `server_count_max`)"
         );
         let others = shortage(&[(Obstacle::Draining, 1), (Obstacle::Clearing, 1), (Obstacle::Unfit, 1)]);
         for said in ["1 draining (start another)", "1 clearing (", "1 unfit (registered without `duel`)"] {

@@ -17,6 +17,9 @@ use model::conditions::Write;
 /// How long after its deadline a requested server's lobbies may wait.
 const GRACE_MS: u64 = 30_000;
 
+/// How long the index may not show what was drawn last.
+const NURSERY_MS: u64 = 2_000;
+
 /// What the worlds' versions say of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
@@ -114,6 +117,11 @@ impl Model {
         let Some(on_demand) = &mut self.on_demand else { return };
         let draws = on_demand.drawn.entry(pool.to_owned()).or_default();
         draws.insert(text(after, "first").to_owned(), marks.len() as u64);
+        if change.is(Write::BeginNursery)
+            && let Some(server) = self.just_requested(change, pool, history)
+        {
+            self.fail("I15", format!("a nursery of {pool} began beside server {server}, just requested"));
+        }
         let Some(operation) = change.operation.filter(|_| !change.is_late) else { return };
         if let Some(server) = self.free_in(pool, operation, change.at, history) {
             self.fail(
@@ -121,6 +129,21 @@ impl Model {
                 format!("a lobby drew in {pool}, though server {server} had a place all the time"),
             );
         }
+    }
+
+    /// A server with a free place, requested by the draws of the nursery that `change` replaces, the last of
+    /// which the index need not show.
+    fn just_requested(&self, change: &Change, pool: &str, history: &History) -> Option<String> {
+        let before = change.before.as_deref()?;
+        let is_recent = number(&before["drawn_at"])? + NURSERY_MS > self.time(change.at);
+        let is_it = |key: &str, server: &Value| {
+            let count = |name: &str| number(&server[name]).unwrap_or(0);
+            pool_of(key, server) == pool
+                && text(server, "stage") == "requested"
+                && count("used") < count("capacity")
+        };
+        let mut servers = history.table("ServersTable").filter(|_| is_recent);
+        servers.find(|(key, server)| is_it(key, server)).map(|(key, _)| key.clone())
     }
 
     /// A server of `pool` with a free place that an operation must have seen.
