@@ -60,6 +60,27 @@ fn pool_of(key: &str, item: &Value) -> String {
     format!("{namespace}/{}/{}", text(item, "region_id"), text(item, "build_id"))
 }
 
+fn has_place(server: &Value) -> bool {
+    number(&server["used"]).unwrap_or(0) < number(&server["capacity"]).unwrap_or(0)
+}
+
+/// A server that has been as `is_it` wants it in all that `since` passed, or, if it `may_be_new`, in all that
+/// passed since its first write.
+fn server_since(
+    history: &History,
+    since: u64,
+    may_be_new: bool,
+    is_it: impl Fn(&str, &Value) -> bool,
+) -> Option<String> {
+    let mut keys = history.table("ServersTable").map(|(key, _)| key);
+    keys.find(|key| {
+        let place = Place { table: "ServersTable".to_owned(), key: (*key).clone() };
+        let versions = history.since(&place, since);
+        versions.iter().all(|server| server.as_deref().map_or(may_be_new, |server| is_it(key, server)))
+    })
+    .cloned()
+}
+
 /// Whether a server was given up, or has stopped.
 pub(super) fn is_over(item: &Value) -> bool {
     matches!(text(item, "stage"), "failed" | "stopping" | "gone")
@@ -131,39 +152,30 @@ impl Model {
         }
     }
 
-    /// A server with a free place, requested by the draws of the nursery that `change` replaces, the last of
-    /// which the index need not show.
+    /// A server requested by the draws of the nursery that `change` replaces, the last of which the index need
+    /// not show, if it has had a free place ever since the operation began.
     fn just_requested(&self, change: &Change, pool: &str, history: &History) -> Option<String> {
-        let before = change.before.as_deref()?;
+        let (before, operation) = (change.before.as_deref()?, change.operation?);
         let is_recent = number(&before["drawn_at"])? + NURSERY_MS > self.time(change.at);
         let is_it = |key: &str, server: &Value| {
-            let count = |name: &str| number(&server[name]).unwrap_or(0);
-            pool_of(key, server) == pool
-                && text(server, "stage") == "requested"
-                && count("used") < count("capacity")
+            pool_of(key, server) == pool && text(server, "stage") == "requested" && has_place(server)
         };
-        let mut servers = history.table("ServersTable").filter(|_| is_recent);
-        servers.find(|(key, server)| is_it(key, server)).map(|(key, _)| key.clone())
+        let since = self.operations[operation].began_at;
+        is_recent.then(|| server_since(history, since, true, is_it)).flatten()
     }
 
     /// A server of `pool` with a free place that an operation must have seen.
     fn free_in(&self, pool: &str, operation: usize, until: u64, history: &History) -> Option<String> {
         let seen_by = self.operations[operation].began_at.checked_sub(LAG_MS + ROOM_AGE_MS)?;
+        let count = |server: &Value, name: &str| number(&server[name]).unwrap_or(0);
         let is_free = |key: &str, server: &Value| {
-            let count = |name: &str| number(&server[name]).unwrap_or(0);
             pool_of(key, server) == pool
-                && count("used") < count("capacity")
-                && count("used") < count("allotted")
-                && count("lease_until") > self.time(until)
+                && has_place(server)
+                && count(server, "used") < count(server, "allotted")
+                && count(server, "lease_until") > self.time(until)
                 && server["expires_at"].is_null()
         };
-        let mut keys = history.table("ServersTable").map(|(key, _)| key);
-        keys.find(|key| {
-            let place = Place { table: "ServersTable".to_owned(), key: (*key).clone() };
-            let versions = history.since(&place, seen_by);
-            versions.iter().all(|server| server.as_deref().is_some_and(|server| is_free(key, server)))
-        })
-        .cloned()
+        server_since(history, seen_by, false, is_free)
     }
 
     /// I15 and I18: after each write the ledger counts the servers that are requested and not over; they are
