@@ -85,7 +85,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "#free_from <= :now",
         "of many looks that meet it each would move it on, at a unit more",
     ),
-    (Write::ReturnAllotment, "#allotted >= :block", "what a server has is in the sum"),
+    (Write::ReturnAllotment, "#allotted >= :block", COUNTED),
     (Write::BeginBurst, "attribute_not_exists(#first) OR #opened_at <= :stale", RACE),
     (
         Write::BeginBurst,
@@ -103,6 +103,33 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     ),
     (Write::HoldSeat, "(attribute_exists(#proven_at) OR #held < :unproven)", STANDING),
     (Write::HideFull, "#joinable_from > :lapse", HINT),
+    (
+        Write::TakeParty,
+        "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)",
+        "a copy that comes after both players left takes their seats again, until they lapse",
+    ),
+    (
+        Write::TakeOverSeat,
+        "attribute_not_exists(#generations)",
+        "the numbers of a seat's tokens outlive the seat, which costs room in the item",
+    ),
+    (
+        Write::BeginNursery,
+        "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)",
+        "what fails is requested again sooner, and no more than `server_count_max`",
+    ),
+    (Write::BlockNursery, "#failures = :failures", "a minute without requests, after which they go on"),
+    (Write::UncountServer, "#allotted >= :block", COUNTED),
+    (Write::UncountServer, "#servers >= :one", COUNTED),
+    (Write::NoteIdle, "attribute_exists(#launch)", NO_EXPIRY),
+    (Write::NoteEnded, "attribute_exists(#launch)", NO_EXPIRY),
+    (
+        Write::NoteEnded,
+        "attribute_not_exists(#ended_at)",
+        "its seconds would be counted twice, which no run counts",
+    ),
+    (Write::OpenOnLaunched, "#stage <> :ended", "an ended lobby has no server"),
+    (Write::OpenOnLaunched, "#server = :server", "a lobby's server changes by its end alone"),
     (Write::ForgetRun, "attribute_not_exists(#answer)", "a run is answered or refused, not both"),
     (Write::WaitForRun, "#run = :seen", "who waits for a later run than it saw waits for the same request"),
     (
@@ -140,6 +167,17 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
         Elsewhere::Test("what_an_earlier_start_writes_late_changes_nothing"),
     ),
     (Write::TakeParty, "#max_players_party = :capacity", Elsewhere::Model),
+    (Write::TakeParty, "#stage <> :ended", Elsewhere::Model),
+    (Write::TakeParty, "#taken = :last", Elsewhere::Model),
+    (Write::TakeParty, "attribute_not_exists(#reserved.#seat)", Elsewhere::Model),
+    (Write::TakeParty, "attribute_not_exists(#connected.#seat)", Elsewhere::Model),
+    (Write::TakeParty, "attribute_not_exists(#reserved.#member)", Elsewhere::Model),
+    (Write::TakeParty, "attribute_not_exists(#connected.#member)", Elsewhere::Model),
+    (Write::Keep, "attribute_not_exists(#generations.#kept)", Elsewhere::Model),
+    (Write::Replace, "#connected.#seat > :now", Elsewhere::Model),
+    (Write::Replace, "#stage = :ready", Elsewhere::Model),
+    (Write::ChangeTokens, "#connected.#seat > :now", Elsewhere::Model),
+    (Write::ChangeTokens, "attribute_not_exists(#generations.#seat)", Elsewhere::Model),
     (Write::Reopen, "attribute_exists(#is_private)", Elsewhere::Model),
     (Write::HideFull, "#vacated_at = :vacated_at", Elsewhere::Model),
     (Write::TakePlace, "#used < :last", Elsewhere::Model),
@@ -216,6 +254,7 @@ const STANDING: &str =
     "whose holds are not compared is in no doubt: the storms of `capacity` show what it is for";
 const HINT: &str = "a hint: wrong it costs a refused write";
 const RACE: &str = "an election: without it finds of one burst make lobbies of their own, which is counted";
+const COUNTED: &str = "what a server has is in the sum";
 const SAME_ITEM: &str = "the item is there for a day after the lobby's end";
 
 /// Factor by which more seeds are searched for a condition whose loss must be noticed.

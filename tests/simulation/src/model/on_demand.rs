@@ -152,16 +152,21 @@ impl Model {
         }
     }
 
-    /// A server requested by the draws of the nursery that `change` replaces, the last of which the index need
-    /// not show, if it has had a free place ever since the operation began.
+    /// A server that the nursery which `change` replaces requested, if it had a free place ever since the
+    /// operation began: the index need not show its last draws. None once one of its servers is full: then a
+    /// place of another belongs to a find that drew it and is late.
     fn just_requested(&self, change: &Change, pool: &str, history: &History) -> Option<String> {
         let (before, operation) = (change.before.as_deref()?, change.operation?);
         let is_recent = number(&before["drawn_at"])? + NURSERY_MS > self.time(change.at);
-        let is_it = |key: &str, server: &Value| {
-            pool_of(key, server) == pool && text(server, "stage") == "requested" && has_place(server)
-        };
+        let is_requested =
+            |key: &str, server: &Value| pool_of(key, server) == pool && text(server, "stage") == "requested";
+        let mut servers = history.table("ServersTable");
+        if !is_recent || servers.any(|(key, server)| is_requested(key, server) && !has_place(server)) {
+            return None;
+        }
         let since = self.operations[operation].began_at;
-        is_recent.then(|| server_since(history, since, true, is_it)).flatten()
+        let is_it = |key: &str, server: &Value| is_requested(key, server) && has_place(server);
+        server_since(history, since, true, is_it)
     }
 
     /// A server of `pool` with a free place that an operation must have seen.
