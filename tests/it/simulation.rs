@@ -109,6 +109,7 @@ fn what_runs_notice_rarely_is_noticed_elsewhere() {
     let tests = [
         include_str!("elections.rs"),
         include_str!("lifecycle/starts.rs"),
+        include_str!("on_demand.rs"),
         include_str!("seating/replays.rs"),
     ];
     let tests = tests.concat();

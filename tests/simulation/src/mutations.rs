@@ -118,6 +118,9 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)",
         "what fails is requested again sooner, and no more than `server_count_max`",
     ),
+    (Write::DrawInNursery, "#first = :first", "the answer shows the nursery that was drawn in"),
+    (Write::DrawInNursery, "size(#drawn) < :most", "no nursery of a simulation has so many draws"),
+    (Write::ReleaseRun, "attribute_not_exists(#answer)", "a run is answered or refused, not both"),
     (Write::BlockNursery, "#failures = :failures", "a minute without requests, after which they go on"),
     (Write::UncountServer, "#allotted >= :block", COUNTED),
     (Write::UncountServer, "#servers >= :one", COUNTED),
@@ -181,6 +184,11 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
     (Write::Reopen, "attribute_exists(#is_private)", Elsewhere::Model),
     (Write::HideFull, "#vacated_at = :vacated_at", Elsewhere::Model),
     (Write::TakePlace, "#used < :last", Elsewhere::Model),
+    (
+        Write::ForgetPlacement,
+        "(attribute_not_exists(#noted_at) OR #noted_at <= :listed)",
+        Elsewhere::Test("a_build_is_forgotten_with_its_last_server"),
+    ),
     (
         Write::GiveBackPlace,
         "attribute_exists(#is_clearing)",
