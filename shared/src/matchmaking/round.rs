@@ -93,6 +93,12 @@ mod tests {
         assert!(round.lose_seat(&LobbyId::nil()) && !round.lose_seat(&LobbyId::nil()));
         assert!(round.has_lost_in(&LobbyId::nil()) && round.may_be_needless(1));
         assert_eq!([0, 1].map(|wait| round.pause(wait)), [Duration::ZERO, CREATOR_PAUSES_AFTER_LOSS.nth(0)]);
+        round.without_server_at = Some(Timestamp::default());
+        assert_eq!(
+            (round.waits(true), round.waits(false)),
+            (REQUESTER_WAITS, 1),
+            "a server may be requested"
+        );
         let later = Round::new(true);
         assert!(later.may_be_needless(1) && !later.has_lost_in(&LobbyId::nil()));
     }

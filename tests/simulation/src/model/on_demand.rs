@@ -17,9 +17,6 @@ use model::conditions::Write;
 /// How long after its deadline a requested server's lobbies may wait.
 const GRACE_MS: u64 = 30_000;
 
-/// How long the index may not show what was drawn last.
-const NURSERY_MS: u64 = 2_000;
-
 /// What the worlds' versions say of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
@@ -157,7 +154,7 @@ impl Model {
     /// place of another belongs to a find that drew it and is late.
     fn just_requested(&self, change: &Change, pool: &str, history: &History) -> Option<String> {
         let (before, operation) = (change.before.as_deref()?, change.operation?);
-        let is_recent = number(&before["drawn_at"])? + NURSERY_MS > self.time(change.at);
+        let is_recent = number(&before["drawn_at"])? + LAG_MS > self.time(change.at);
         let is_requested =
             |key: &str, server: &Value| pool_of(key, server) == pool && text(server, "stage") == "requested";
         let mut servers = history.table("ServersTable");
