@@ -45,6 +45,7 @@ mod releases;
 mod restoring;
 mod serve;
 mod store;
+mod tasks;
 mod watching;
 
 const BINARY: &str = "muster-local";

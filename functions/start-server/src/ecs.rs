@@ -10,20 +10,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::{
     hosting::launching::{NotStarted, Order},
-    models::{ids::ServerKey, server::Server, starter::EcsSettings},
-    outside::aws_api::{AwsApi, CallError, Service, endpoint},
+    models::{
+        ids::ServerKey,
+        server::Server,
+        starter::{EcsSettings, server_of_task, task_starter},
+    },
+    outside::aws_api::{AwsApi, CallError, ECS, endpoint},
 };
 
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(8);
-const ECS: Service = Service {
-    name: "ecs",
-    prefix: "AmazonEC2ContainerServiceV20141113",
-    content_type: "application/x-amz-json-1.1",
-};
-
-/// What begins the name of the starter of each task; the template's rule for tasks that stop has it, too.
-const STARTED_BY: &str = "muster/";
 
 /// Amazon ECS in the deployment's region.
 #[derive(Debug)]
@@ -88,7 +84,7 @@ impl Stopped {
 
     /// The server whose task it was; `None` of others' tasks.
     pub(crate) fn server(&self) -> Option<ServerKey> {
-        self.started_by.strip_prefix(STARTED_BY)?.to_owned().try_into().ok()
+        server_of_task(&self.started_by)
     }
 
     /// Whether it was the task of `server`, whose handle need not be noted.
@@ -192,9 +188,9 @@ fn run_task(settings: &EcsSettings, order: &Order) -> Value {
     request
 }
 
-/// Who started a task, at most 128 characters for ECS: the server, which one start has.
 fn started_by(order: &Order) -> String {
-    format!("{STARTED_BY}{}/{}", order.namespace_id, order.server_id)
+    let Order { namespace_id, server_id, .. } = order;
+    task_starter(&ServerKey { namespace_id: namespace_id.clone(), server_id: server_id.clone() })
 }
 
 /// The task in a handle; `None` where the task was not known when it was noted.

@@ -54,6 +54,20 @@ pub(crate) struct RefusalsByAddress {
     pub count: Result<u64, String>,
 }
 
+/// A task of Amazon ECS that runs or is about to.
+pub(crate) struct Task {
+    pub arn: String,
+    /// The game server that it was started for.
+    pub server: ServerKey,
+}
+
+/// What the tables do not tell.
+pub(crate) struct Outside {
+    pub refusals: RefusalsByAddress,
+    /// The tasks that run for game servers, where Muster starts some; why they cannot be read, in words.
+    pub tasks: Option<Result<Vec<Task>, String>>,
+}
+
 /// One check and its result.
 struct Finding {
     what: String,
@@ -99,21 +113,23 @@ impl RefusalsByAddress {
 }
 
 /// Checks each table and the signing key, then each namespace's settings, game servers and lobbies, and what
-/// was counted of refusals where that is known.
+/// is known from `outside`.
 ///
 /// # Errors
 /// [`CommandError::Unhealthy`] with every finding when there is a problem.
-pub(crate) async fn run(
-    deployment: &Deployment,
-    refusals: Option<RefusalsByAddress>,
-) -> Result<Report, CommandError> {
+pub(crate) async fn run(deployment: &Deployment, outside: Option<Outside>) -> Result<Report, CommandError> {
     let mut findings = tables(deployment).await;
     let key = deployment.keys().await.err().map(|error| error.to_string());
     findings.push(Finding::of_secret("signing key".to_owned(), key));
     if findings.iter().all(|finding| finding.problem.is_none()) {
         findings.extend(games(deployment).await?);
     }
-    findings.extend(refusals.map(RefusalsByAddress::finding));
+    if let Some(Outside { refusals, tasks }) = outside {
+        if let Some(tasks) = tasks {
+            findings.push(strays(&deployment.store, tasks).await?);
+        }
+        findings.push(refusals.finding());
+    }
 
     let lines: Vec<_> = findings
         .iter()
@@ -282,11 +298,38 @@ impl<'a> Started<'a> {
                 late.push(format!("{id} is over, and its process was not ended: see {START_PAGE}"));
             }
         }
-        let more = late.len().saturating_sub(NAMED_MAX);
-        late.truncate(NAMED_MAX);
-        late.extend((more > 0).then(|| format!("and {more} more")));
-        Ok(Finding::warned(format!("{at} has game servers started"), [warnings, late].concat()))
+        Ok(Finding::warned(format!("{at} has game servers started"), [warnings, first_of(late)].concat()))
     }
+}
+
+/// Tasks that run for a game server of which no record is left, such as after tables were restored: nothing
+/// ends them. In the cluster there may also be those of other stacks.
+async fn strays(store: &Store, tasks: Result<Vec<Task>, String>) -> Result<Finding, CommandError> {
+    let what = "tasks of Amazon ECS have a game server".to_owned();
+    let tasks = match tasks {
+        Ok(tasks) => tasks,
+        Err(problem) => return Ok(Finding::warned(what, vec![format!("they cannot be read: {problem}")])),
+    };
+    let mut own = BTreeSet::new();
+    for game in store.games().await? {
+        let namespaces = store.namespaces(&game.game_id).await?;
+        own.extend(namespaces.into_iter().map(|namespace| namespace.namespace_id));
+    }
+    let tasks: Vec<_> = tasks.into_iter().filter(|task| own.contains(&task.server.namespace_id)).collect();
+    let keys: Vec<_> = tasks.iter().map(|task| task.server.clone()).collect();
+    let servers = store.servers_as_they_are(&keys).await?;
+    let recorded: BTreeSet<_> = servers.into_iter().map(|server| server.server).collect();
+    let strays = tasks.iter().filter(|task| !recorded.contains(&task.server));
+    let strays = strays.map(|task| format!("{} of {} has none: stop it", task.arn, task.server.server_id));
+    Ok(Finding::warned(what, first_of(strays.collect())))
+}
+
+/// The first few of `all`, and how many more there are.
+fn first_of(mut all: Vec<String>) -> Vec<String> {
+    let more = all.len().saturating_sub(NAMED_MAX);
+    all.truncate(NAMED_MAX);
+    all.extend((more > 0).then(|| format!("and {more} more")));
+    all
 }
 
 /// Regions whose game servers are all full, and in which no other is started.
@@ -319,10 +362,7 @@ fn silence(at: &str, silent: &[&Server]) -> Option<Finding> {
             format!("{id} was last heard at {at}")
         }
     };
-    let mut warnings: Vec<_> = silent.iter().take(NAMED_MAX).map(said).collect();
-    warnings.extend(
-        silent.len().checked_sub(NAMED_MAX).filter(|more| *more > 0).map(|more| format!("and {more} more")),
-    );
+    let warnings = first_of(silent.iter().map(said).collect());
     Some(Finding::warned(format!("{at} has {} silent game servers", silent.len()), warnings))
 }
 

@@ -45,6 +45,8 @@ mod serving;
 mod starter;
 #[cfg(feature = "aws")]
 mod target;
+#[cfg(feature = "aws")]
+mod tasks;
 mod token;
 mod version;
 #[cfg(feature = "aws")]
@@ -96,7 +98,9 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
             noted(deed, &deployment, load::run(options, &deployment, is_local)).await?
         }
         Topic::Doctor => {
-            doctor::run(&target.open().await?, Some(refusals::by_address(&target).await)).await?
+            let refusals = refusals::by_address(&target).await;
+            let outside = doctor::Outside { refusals, tasks: tasks::running(&target).await };
+            doctor::run(&target.open().await?, Some(outside)).await?
         }
         Topic::Move(what) => {
             let deployment = target.open().await?;

@@ -5,7 +5,13 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde::{Deserialize, Serialize};
 
-use crate::{base::ambient::Ambient, models::game::StarterKind};
+use crate::{
+    base::ambient::Ambient,
+    models::{game::StarterKind, ids::ServerKey},
+};
+
+/// What begins the name of who started a task of ours; the template's rule for tasks that stop has it, too.
+const TASK_STARTER: &str = "muster/";
 
 /// The starter of a region, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +67,18 @@ impl StarterSettings {
             Self::Unknown => StarterKind::Unknown,
         }
     }
+}
+
+/// Who started a task of Amazon ECS, as ECS is told, at most 128 characters: its server, which one start has.
+#[must_use]
+pub fn task_starter(server: &ServerKey) -> String {
+    format!("{TASK_STARTER}{server}")
+}
+
+/// The server whose task that is; `None` of others' tasks.
+#[must_use]
+pub fn server_of_task(starter: &str) -> Option<ServerKey> {
+    starter.strip_prefix(TASK_STARTER)?.to_owned().try_into().ok()
 }
 
 /// The secret of Standard Webhooks: `whsec_` and 24 to 64 bytes in Base64. Its text is shown only to whoever

@@ -35,6 +35,13 @@ pub struct Service {
     pub content_type: &'static str,
 }
 
+/// Amazon ECS.
+pub const ECS: Service = Service {
+    name: "ecs",
+    prefix: "AmazonEC2ContainerServiceV20141113",
+    content_type: "application/x-amz-json-1.1",
+};
+
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {

@@ -19,6 +19,7 @@ const PLAYERS: u8 = 6;
 /// The seats of each before it and in all; then the last find is repeated. Even if each is in a lobby of its
 /// own, the server has a place for it, so that none makes room for another however long the move takes.
 const SEATS: [usize; 2] = [12, 16];
+pub(super) const CLUSTER: &str = "arn:aws:ecs:eu-central-1:123456789012:cluster/games";
 const CONNECTED: &str = "/matchmaker/players/connected";
 const DISCONNECTED: &str = "/matchmaker/players/disconnected";
 
@@ -225,8 +226,8 @@ async fn what_was_removed_between_two_attempts_is_not_there_after_the_second() {
 
 /// CloudFormation and Secrets Manager with one stack: its tables are those of a machine, and so is its API,
 /// to which its host name does not lead yet, or where there is none something that is not Muster; its secret
-/// is `secret`.
-async fn aws(api_url: Option<&str>, secret: &Arc<Mutex<String>>) -> MockServer {
+/// is `secret`. It may start game servers in [`CLUSTER`].
+pub(super) async fn aws(api_url: Option<&str>, secret: &Arc<Mutex<String>>) -> MockServer {
     let (server, secret) = (MockServer::start().await, Arc::clone(secret));
     let api_url = api_url.unwrap_or(&server.uri()).replace("127.0.0.1", "muster.invalid");
     let answer = move |request: &ReceivedRequest| {
@@ -252,7 +253,8 @@ async fn aws(api_url: Option<&str>, secret: &Arc<Mutex<String>>) -> MockServer {
                 ResponseTemplate::new(200).set_body_string(format!(
                     "<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>muster-prod</StackName>\
                      <CreationTime>2026-11-29T00:00:00Z</CreationTime><StackStatus>CREATE_COMPLETE</StackStatus>\
-                     <Outputs>{outputs}</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>"
+                     <Parameters><member><ParameterKey>EcsClusterArn</ParameterKey>\
+                     <ParameterValue>{CLUSTER}</ParameterValue></member></Parameters><Outputs>{outputs}</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>"
                 ))
             }
             Some(target) => {
@@ -271,6 +273,12 @@ async fn aws(api_url: Option<&str>, secret: &Arc<Mutex<String>>) -> MockServer {
 /// Moves `from` into the stack whose tables, and whose API if it has one, are those of `to`.
 async fn move_to_aws(from: &Machine, to: &Machine, has_api: bool, secret: &Arc<Mutex<String>>) -> Ended {
     let server = aws(has_api.then_some(to.base_url.as_str()), secret).await;
+    let arguments = ["move", &from.data, "--stack", "muster-prod", "--yes"];
+    Program::run("muster", &arguments, &with_tables_of(to, &server)).await
+}
+
+/// The environment of a command with a `--stack` that [`aws`] has and whose tables are those of `to`.
+pub(super) fn with_tables_of(to: &Machine, server: &MockServer) -> BTreeMap<String, String> {
     let door: Value = serde_json::from_slice(&fs::read(format!("{}/door.json", to.data)).unwrap()).unwrap();
     let endpoint = door["endpoint"].as_str().unwrap().trim_start_matches("http://");
     // The tables want their key as the access key, of which they check no signature.
@@ -283,8 +291,7 @@ async fn move_to_aws(from: &Machine, to: &Machine, has_api: bool, secret: &Arc<M
         ("AWS_REGION", "eu-central-1".to_owned()),
         ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
     ];
-    let environment = environment.map(|(name, value)| (name.to_owned(), value)).into();
-    Program::run("muster", &["move", &from.data, "--stack", "muster-prod", "--yes"], &environment).await
+    environment.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 #[tokio::test]
