@@ -54,6 +54,8 @@ const BUSY_POSITIONS: u32 = 20;
 /// Once a burst is so old and still of one find, others take a seat of its lobby, which the index does not
 /// show yet, without a position of their own: up to a quarter of the lobby.
 const LONE_BURST_AGE: Duration = Duration::from_millis(20);
+/// The same in calls as slow as the find's own election: by then the lobby is there.
+const LONE_BURST_CALLS: u32 = 4;
 const LONE_BURST_SHARE: u32 = 4;
 /// How far apart finds create lobbies on one server, whose transactions would otherwise conflict: each
 /// occupies the server's item for some milliseconds, and latencies differ by a few. A wait costs no call, a
@@ -205,9 +207,14 @@ impl Matchmaker {
     ) -> Result<Result<Step, Burst>, Error> {
         let key = &beginning.key;
         let first = LobbyId::from(self.ambient.uuid());
-        let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
+        let began_at = self.ambient.now();
+        let election = async {
+            let outcome = self.store.begin_burst(&beginning, &first, began_at).await;
+            (outcome, self.ambient.now().since(began_at))
+        };
         let meeting = self.servers.meet(&search.criteria.new_lobby, seeker.trace());
-        let (outcome, without_server_at) = future::join(election, meeting).await;
+        let ((outcome, took), without_server_at) = future::join(election, meeting).await;
+        round.election_took = took;
         round.without_server_at = without_server_at;
         match outcome? {
             BurstOutcome::Begun(burst) => {
@@ -240,7 +247,8 @@ impl Matchmaker {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
         let finds = burst.draws.as_ref().map_or(burst.positions as usize, Vec::len);
-        let is_lone = finds == 1 && self.ambient.now().since(burst.opened_at) >= LONE_BURST_AGE;
+        let lone_age = LONE_BURST_AGE.max(round.election_took * LONE_BURST_CALLS);
+        let is_lone = finds == 1 && self.ambient.now().since(burst.opened_at) >= lone_age;
         if is_lone
             && !burst.is_announced
             && (burst.positions + seats) * LONE_BURST_SHARE <= capacity

@@ -28,12 +28,20 @@ pub(super) struct Round {
     lost: Option<LobbyId>,
     /// When the index, read to its end a moment ago, showed no server with a place.
     pub(super) without_server_at: Option<Timestamp>,
+    /// How long its last election took.
+    pub(super) election_took: Duration,
 }
 
 impl Round {
     /// The first round of a find, or one after `has_lost` a seat in the round before.
     pub(super) const fn new(has_lost: bool) -> Self {
-        Self { is_contended: has_lost, has_lost, lost: None, without_server_at: None }
+        Self {
+            is_contended: has_lost,
+            has_lost,
+            lost: None,
+            without_server_at: None,
+            election_took: Duration::ZERO,
+        }
     }
 
     /// Notes that another find began a burst first.
