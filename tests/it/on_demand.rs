@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::{FutureExt as _, future::join_all};
 use harness::{Answer, TestGame, TestStack, new_game};
 use http::{Method, Request};
@@ -570,7 +571,49 @@ async fn a_server_that_changed_since_it_was_read_is_let_go_at_the_next_look() {
     let retired = store.retire_launched(&running, now.max(running.lease_until)).await.unwrap().unwrap();
     let outdated = Server { allotted: retired.allotted + 1, ..retired.clone() };
     assert!(!store.let_launched_server_go(&outdated, now).await.unwrap());
+    // A slow find took a place before it was retired.
+    let set = async |used: u32| {
+        let values = [(":used", AttributeValue::N(used.to_string()))];
+        scene.stack.alter_server(&retired.server, "SET #used = :used", &values).await;
+    };
+    set(1).await;
+    assert!(!store.let_launched_server_go(&retired, now).await.unwrap());
+    set(0).await;
     assert!(store.let_launched_server_go(&retired, now).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_is_late_neither_retires_a_server_nor_shortens_the_lease_of_its_lobby() {
+    let scene = Scene::new(Scene::arena(1), json!({ "build": 7 })).await;
+    let seat = scene.find_and_start().await;
+    let (store, earlier) = (scene.stack.store(), scene.server().await);
+    let lobby = async || scene.game.lobby(&scene.stack, &seat.lobby_id()).await;
+    let opened = lobby().await;
+    scene.stack.clock.advance(Duration::from_secs(10));
+    scene.beat(&scene.order()).await.expect_ok();
+    // Both have read the server before that heartbeat.
+    assert!(store.retire_launched(&earlier, earlier.lease_until).await.unwrap().is_err());
+    assert!(store.put_on_registered(&opened, &earlier).await.unwrap().is_some());
+    let server = scene.server().await;
+    assert!(server.lease_until > earlier.lease_until);
+    assert_eq!((server.stage, lobby().await.lease_until), (earlier.stage, server.lease_until));
+}
+
+#[tokio::test]
+async fn a_server_whose_allotment_was_taken_back_counts_no_more_once_its_last_lobby_ends() {
+    let scene = Scene::new(Scene::arena(1), json!({ "build": 7, "server_count_max": 1 })).await;
+    let seat = scene.find_and_start().await;
+    scene.game.connect(&scene.stack, &seat).await.expect_ok();
+    scene.serve(&scene.order(), "deregister", json!({})).await.expect_ok();
+    let server = scene.server().await;
+    let zero = [(":zero", AttributeValue::N("0".to_owned()))];
+    scene.stack.alter_server(&server.server, "SET #allotted = :zero", &zero).await;
+    let lobby = scene.game.lobby(&scene.stack, &seat.lobby_id()).await;
+    scene.stack.store().end_lobby(&lobby, EndCause::Requested, &scene.stack.ambient()).await.unwrap();
+    let gone = scene.server_as_it_is(&server.server).await;
+    assert_eq!((gone.stage, gone.placement_pool), (Some(LaunchStage::Gone), None));
+    scene.stack.clock.advance(Duration::from_secs(3));
+    scene.find_and_start().await;
 }
 
 #[tokio::test]

@@ -102,6 +102,8 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         STANDING,
     ),
     (Write::HoldSeat, "(attribute_exists(#proven_at) OR #held < :unproven)", STANDING),
+    (Write::PointHold, "#member = :seen", TOGETHER),
+    (Write::ReleaseHold, "#member = :seen", TOGETHER),
     (Write::HideFull, "#joinable_from > :lapse", HINT),
     (
         Write::TakeParty,
@@ -124,6 +126,25 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::BlockNursery, "#failures = :failures", "a minute without requests, after which they go on"),
     (Write::UncountServer, "#allotted >= :block", COUNTED),
     (Write::UncountServer, "#servers >= :one", COUNTED),
+    (Write::RetireLaunched, "#stage = :running", "a server that is over is told to end once more"),
+    (Write::StopIdle, "#idle_since = :since", "a server that had a lobby meanwhile ends sooner after it"),
+    (
+        Write::LetLaunchedGo,
+        "#capacity = :zero",
+        "a process that registers again while this is on its way learns of it by its next heartbeat",
+    ),
+    (Write::NoteHandle, "attribute_exists(#launch)", NO_EXPIRY),
+    (
+        Write::NoteHandle,
+        "attribute_not_exists(#handle)",
+        "a start has one name, and what was ended is ended again",
+    ),
+    (Write::NoteBusy, "attribute_exists(#launch)", NO_EXPIRY),
+    (
+        Write::ReleaseRun,
+        "#run = :run",
+        "a later run loses its lease, and a repetition takes the request over a little sooner",
+    ),
     (Write::NoteIdle, "attribute_exists(#launch)", NO_EXPIRY),
     (Write::NoteEnded, "attribute_exists(#launch)", NO_EXPIRY),
     (
@@ -156,6 +177,8 @@ pub enum Elsewhere {
     Test(&'static str),
 }
 
+const LATE: &str = "what_is_late_neither_retires_a_server_nor_shortens_the_lease_of_its_lobby";
+
 /// Conditions whose loss shows only in an order of writes too rare for these seeds to contain it reliably.
 pub const RARE: &[(Write, &str, Elsewhere)] = &[
     (Write::End, "#lease_until <= :now", Elsewhere::Model),
@@ -184,6 +207,18 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
     (Write::Reopen, "attribute_exists(#is_private)", Elsewhere::Model),
     (Write::HideFull, "#vacated_at = :vacated_at", Elsewhere::Model),
     (Write::TakePlace, "#used < :last", Elsewhere::Model),
+    (
+        Write::LetLaunchedGo,
+        "#used = :zero",
+        Elsewhere::Test("a_server_that_changed_since_it_was_read_is_let_go_at_the_next_look"),
+    ),
+    (Write::OpenOnLaunched, "attribute_exists(#launch)", Elsewhere::Test(LATE)),
+    (Write::RetireLaunched, "#lease_until <= :now", Elsewhere::Test(LATE)),
+    (
+        Write::LetServerGo,
+        "attribute_not_exists(#launch)",
+        Elsewhere::Test("a_server_whose_allotment_was_taken_back_counts_no_more_once_its_last_lobby_ends"),
+    ),
     (
         Write::ForgetPlacement,
         "(attribute_not_exists(#noted_at) OR #noted_at <= :listed)",
@@ -256,6 +291,7 @@ const SAME_POOL: &str = "a lobby's pool never changes, and whoever claims a seat
 const SAME_TAGS: &str = "a lobby's tags never change, and whoever claims a seat has seen them";
 const SAME_CREATION: &str = "judged by the same clock before, and a lobby's creation never changes";
 const TAKEN_BACK: &str = "a block too many is in the sum, and taken back at the cap";
+const TOGETHER: &str = "a party's holds change together until its answer is out";
 const NO_EXPIRY: &str = "nothing expires in a simulation";
 const SAME_AGAIN: &str = "doing it again changes nothing";
 const STANDING: &str =
