@@ -97,13 +97,16 @@ impl Matchmaker {
                 Step::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
             }
         }
+        if self.pools.has_hot_head(&searched, self.ambient.now()) && self.runs_beside(search) {
+            return self.create_by_lot(search, seeker).await;
+        }
         let key = search.head_key();
         // On the heap, as it holds all that a creation does, twice.
         match Box::pin(self.create_elected(search, &key, seeker, Round::new(has_lost))).await {
             // The head is throttled: the pool is busier than any instance sees.
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(cause, "a lobby could not be created by election");
-                self.pools.note_busy(&searched, self.ambient.now());
+                self.pools.note_hot_head(&searched, self.ambient.now());
                 Ok(Step::LookAgain)
             }
             other => other,
@@ -113,15 +116,33 @@ impl Matchmaker {
     /// Creates a lobby without an election, where the pool is too busy for one; else `None`.
     async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Option<Step>, Error> {
         let new = &search.criteria.new_lobby;
-        let (searched, now) = (new.searched(), self.ambient.now());
-        // Where no server runs yet, each lobby too many has one started.
-        let runs = |server: &Server| !server.is_requested() && server.fits(&new.pool.game_mode, now);
-        let has_place = || self.servers.count(&new.placement(), runs) > 0;
-        if !self.pools.creates_alone(&searched, new.max_players, now)
-            || (new.launch.is_some() && !has_place())
-        {
+        let is_busy = self.pools.creates_alone(&new.searched(), new.max_players, self.ambient.now());
+        if !is_busy || !self.runs_beside(search) {
             return Ok(None);
         }
+        self.create_unshared(search, seeker).await.map(Some)
+    }
+
+    /// Creates a lobby where the head takes no more writes: one in as many finds as it has seats does, so
+    /// that those who need it make it together. The others look for it.
+    async fn create_by_lot(&self, search: &Search, seeker: &Seeker) -> Result<Step, Error> {
+        let seats = u64::from(seeker.seats().count());
+        if self.ambient.below(search.criteria.new_lobby.max_players.into()) >= seats {
+            return Ok(Step::LookAgain);
+        }
+        self.create_unshared(search, seeker).await
+    }
+
+    /// Whether a lobby too many would have no server started: where none runs yet, each would.
+    fn runs_beside(&self, search: &Search) -> bool {
+        let (new, now) = (&search.criteria.new_lobby, self.ambient.now());
+        let runs = |server: &Server| !server.is_requested() && server.fits(&new.pool.game_mode, now);
+        new.launch.is_none() || self.servers.count(&new.placement(), runs) > 0
+    }
+
+    async fn create_unshared(&self, search: &Search, seeker: &Seeker) -> Result<Step, Error> {
+        let new = &search.criteria.new_lobby;
+        let searched = new.searched();
         let lobby_id = LobbyId::from(self.ambient.uuid());
         let fills_it = self.pools.fills_alone(&searched, new.max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
@@ -132,10 +153,10 @@ impl Matchmaker {
             Attempt::Created(mut found) => {
                 seeker.trace().created_beside(in_use);
                 found.outcome = FindOutcome::Created { is_race_create: is_one_open };
-                Ok(Some(Step::Found(found)))
+                Ok(Step::Found(found))
             }
-            Attempt::NoCapacity(reason) => Ok(Some(Step::NoCapacity(reason))),
-            Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => Ok(Some(Step::LookAgain)),
+            Attempt::NoCapacity(reason) => Ok(Step::NoCapacity(reason)),
+            Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => Ok(Step::LookAgain),
         }
     }
 

@@ -8,6 +8,8 @@
 //! | [`Contention::Loaded`] | 5 finds a second | at its last lobby, then ahead | by election | as above |
 //! | [`Contention::Busy`] | 32, or a sign of others | as above, three tries | alone, if small | anywhere |
 //!
+//! Where the head took no more writes, a find creates a larger lobby alone by lot.
+//!
 //! Finds are those of this instance in the pool within the last second. Decisions 17 to 21 give the reasons.
 //!
 //! A sign of others counts for a second. There are three:

@@ -44,6 +44,8 @@ const CROWD: Scenario = Scenario { shape: Shape::Burst(700), ..BURST };
 /// Parties at one instant, and who comes in the two seconds after them.
 const PARTIES_AT_ONCE: Scenario = Scenario { asks: Asks::Parties(4), ..BURST };
 const PARTIES_AND_LATER: Scenario = Scenario { rate: 50, seconds: 2, ..PARTIES_AT_ONCE };
+/// More finds a second than a head takes, into lobbies that most of them could share.
+const LAUNCH: Scenario = Scenario { rate: 2_000, capacity: 100, seconds: 4, stay_secs_max: 60, ..QUICK };
 const PARTIES: Scenario = Scenario { asks: Asks::Parties(4), ..QUICK };
 const QUICK: Scenario = Scenario::QUICK;
 /// As many players leave as come, which is how a launched game lives: some from 8.5 s on, all after 27.5 s.
@@ -150,7 +152,7 @@ fn requested() -> (Vec<Scenario>, bool) {
         }
     }
     if is_quick {
-        let mut scenarios = [BURST, CROWD, QUICK, QUICK_STEADY].to_vec();
+        let mut scenarios = [BURST, CROWD, QUICK, QUICK_STEADY, LAUNCH].to_vec();
         let clients = Scenario { shape: Shape::Clients(8), rate: 0, seconds: 0, ..QUICK };
         scenarios.extend([64, 100].map(|capacity| Scenario { capacity, ..clients }));
         scenarios.extend(OTHER.map(|asks| Scenario { asks, ..clients }));
@@ -167,7 +169,7 @@ fn requested() -> (Vec<Scenario>, bool) {
     let mut scenarios = all(seconds, stay_secs_max, seed);
     if !is_one {
         scenarios.extend(STEADY_RATES.map(|rate| Scenario { rate, shards: shards_at(rate), seed, ..STEADY }));
-        scenarios.push(Scenario { seed, ..LIVING });
+        scenarios.extend([LIVING, LAUNCH].map(|scenario| Scenario { seed, ..scenario }));
     }
     scenarios.retain(|scenario| {
         rate.is_none_or(|rate| rate == scenario.rate)

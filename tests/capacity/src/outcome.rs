@@ -158,6 +158,10 @@ const PARTIES_AT_ONCE: [Bar; 2] = [
     Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.13),
 ];
 /// Parties at one instant, and players alone and pairs of the next two seconds.
+const LAUNCH: [Bar; 2] = [
+    Bar::new("finds without a seat, %", |outcome| outcome.unanswered() * 100.0 / outcome.finds as f64, 1.0),
+    Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.13),
+];
 const PARTIES_AND_LATER: [Bar; 1] = [Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.05)];
 
 impl Minute {
@@ -252,6 +256,7 @@ impl Outcome {
             _ if asks != Asks::Plain => &[],
             (Shape::Burst(..=100), ..) => &BURST,
             (Shape::Burst(..=1_000), ..) => &CROWD,
+            (Shape::Spike, 2_000, 100) => &LAUNCH,
             (_, 120, 8) if is_steady => &LIVING,
             (_, 250 | 5_000, 10) if is_steady => &BUSY,
             (_, 1_000, 10) => &BUSY,

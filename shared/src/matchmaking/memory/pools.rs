@@ -54,6 +54,8 @@ struct KnownPool {
     finds: VecDeque<Timestamp>,
     /// When the last sign of others' finds expires.
     busy_until: Timestamp,
+    /// Until when its head is thought to take no more writes.
+    hot_until: Timestamp,
     /// The same of lost seats in a pool with shards, in which a look sees only one.
     spread_until: Timestamp,
     /// When lobbies that a look showed turned out to be full.
@@ -181,6 +183,19 @@ impl Pools {
     /// Notes a sign of others' finds in a pool.
     pub(in crate::matchmaking) fn note_busy(&self, searched: &SearchedPool, now: Timestamp) {
         self.with_new(searched, now, |known| known.note_busy(now));
+    }
+
+    /// Notes that a pool's head took no more writes, which is a sign of others' finds, too.
+    pub(in crate::matchmaking) fn note_hot_head(&self, searched: &SearchedPool, now: Timestamp) {
+        self.with_new(searched, now, |known| {
+            known.note_busy(now);
+            known.hot_until = known.busy_until;
+        });
+    }
+
+    /// Whether it took none within the last second.
+    pub(in crate::matchmaking) fn has_hot_head(&self, searched: &SearchedPool, now: Timestamp) -> bool {
+        self.with(searched, |known| known.hot_until > now).unwrap_or(false)
     }
 
     /// Finds of this instance in a pool within the last second.
