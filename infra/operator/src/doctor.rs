@@ -121,15 +121,15 @@ pub(crate) async fn run(deployment: &Deployment, outside: Option<Outside>) -> Re
     let mut findings = tables(deployment).await;
     let key = deployment.keys().await.err().map(|error| error.to_string());
     findings.push(Finding::of_secret("signing key".to_owned(), key));
+    let (refusals, tasks) = outside.map(|Outside { refusals, tasks }| (refusals, tasks)).unzip();
+    // What is in tables that cannot be read would hide that they cannot.
     if findings.iter().all(|finding| finding.problem.is_none()) {
         findings.extend(games(deployment).await?);
-    }
-    if let Some(Outside { refusals, tasks }) = outside {
-        if let Some(tasks) = tasks {
+        if let Some(tasks) = tasks.flatten() {
             findings.push(strays(&deployment.store, tasks).await?);
         }
-        findings.push(refusals.finding());
     }
+    findings.extend(refusals.map(RefusalsByAddress::finding));
 
     let lines: Vec<_> = findings
         .iter()

@@ -140,6 +140,7 @@ impl Matchmaker {
         new.launch.is_none() || self.servers.count(&new.placement(), runs) > 0
     }
 
+    /// Creates a lobby that no other find creates with it.
     async fn create_unshared(&self, search: &Search, seeker: &Seeker) -> Result<Step, Error> {
         let new = &search.criteria.new_lobby;
         let searched = new.searched();

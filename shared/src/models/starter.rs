@@ -10,7 +10,8 @@ use crate::{
     models::{game::StarterKind, ids::ServerKey},
 };
 
-/// What begins the name of who started a task of ours; the template's rule for tasks that stop has it, too.
+/// The prefix of `startedBy` of Muster's tasks in Amazon ECS, which the template's rule for stopped tasks
+/// has, too.
 const TASK_STARTER: &str = "muster/";
 
 /// The starter of a region, as it is stored.
@@ -69,13 +70,14 @@ impl StarterSettings {
     }
 }
 
-/// Who started a task of Amazon ECS, as ECS is told, at most 128 characters: its server, which one start has.
+/// `startedBy` of the task of a server, at most 128 characters: it names the server, which has only one
+/// start.
 #[must_use]
 pub fn task_starter(server: &ServerKey) -> String {
     format!("{TASK_STARTER}{server}")
 }
 
-/// The server whose task that is; `None` of others' tasks.
+/// The server in a task's `startedBy`; `None` in that of others' tasks.
 #[must_use]
 pub fn server_of_task(starter: &str) -> Option<ServerKey> {
     starter.strip_prefix(TASK_STARTER)?.to_owned().try_into().ok()

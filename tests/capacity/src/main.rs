@@ -44,14 +44,14 @@ const CROWD: Scenario = Scenario { shape: Shape::Burst(700), ..BURST };
 /// Parties at one instant, and who comes in the two seconds after them.
 const PARTIES_AT_ONCE: Scenario = Scenario { asks: Asks::Parties(4), ..BURST };
 const PARTIES_AND_LATER: Scenario = Scenario { rate: 50, seconds: 2, ..PARTIES_AT_ONCE };
-/// More finds a second than a head takes, into lobbies that most of them could share.
-const LAUNCH: Scenario = Scenario { rate: 2_000, capacity: 100, seconds: 4, stay_secs_max: 60, ..QUICK };
 const PARTIES: Scenario = Scenario { asks: Asks::Parties(4), ..QUICK };
 const QUICK: Scenario = Scenario::QUICK;
 /// As many players leave as come, which is how a launched game lives: some from 8.5 s on, all after 27.5 s.
 const STEADY: Scenario = Scenario { seconds: 40, stay_secs_max: 15, ..QUICK };
 const STEADY_RATES: [u32; 3] = [250, 1_000, 5_000];
 const QUICK_STEADY: Scenario = Scenario { seconds: 17, stay_secs_max: 8, shards: 4, ..QUICK };
+/// More finds a second than a pool's head takes, into large lobbies.
+const LAUNCH: Scenario = Scenario { rate: 2_000, capacity: 100, seconds: 4, stay_secs_max: 60, ..QUICK };
 /// A launched game on a usual day, long enough to show that it gets no dearer.
 const LIVING: Scenario = Scenario { rate: 120, capacity: 8, seconds: 600, stay_secs_max: 60, ..QUICK };
 

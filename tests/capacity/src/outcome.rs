@@ -157,11 +157,12 @@ const PARTIES_AT_ONCE: [Bar; 2] = [
     Bar::new("most calls of a find", |outcome| outcome.calls_max() as f64, 5.0),
     Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.13),
 ];
-/// Parties at one instant, and players alone and pairs of the next two seconds.
+/// More finds than a pool's head takes: some are refused.
 const LAUNCH: [Bar; 2] = [
     Bar::new("finds without a seat, %", |outcome| outcome.unanswered() * 100.0 / outcome.finds as f64, 1.0),
     Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.13),
 ];
+/// Parties at one instant, and players alone and pairs of the next two seconds.
 const PARTIES_AND_LATER: [Bar; 1] = [Bar::new("lobbies over the optimum", Outcome::over_optimum, 1.05)];
 
 impl Minute {

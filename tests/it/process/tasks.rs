@@ -79,3 +79,23 @@ async fn the_doctor_names_tasks_whose_game_server_has_no_record() {
     assert_eq!(line(&machine, [denied]).await, format!("warn  {LINE}: {says}"));
     machine.stop().await;
 }
+
+#[tokio::test]
+async fn without_its_tables_the_doctor_names_these_and_no_tasks() {
+    let aws = aws(None, &Arc::new(Mutex::new("k".repeat(40)))).await;
+    for (operation, body) in [
+        ("ListTasks", json!({ "taskArns": ["task"] })),
+        ("DescribeTasks", json!({ "tasks": [{ "taskArn": "task", "startedBy": "muster/some/one" }] })),
+    ] {
+        ecs(operation, move |_| (200, body.clone())).mount(&aws).await;
+    }
+    let folder = TestFolder::new();
+    let machine = Machine::with_game(&folder, &[]).await;
+    let mut environment = with_tables_of(&machine, &aws);
+    machine.stop().await;
+    // Nothing listens there any more, and the connection is refused at once.
+    environment.insert("AWS_MAX_ATTEMPTS".to_owned(), "1".to_owned());
+    let ended = Program::run("muster", &["doctor", "--stack", "muster-prod"], &environment).await;
+    let failed = ended.stderr.lines().filter(|line| line.starts_with("FAIL  table ")).count();
+    assert_eq!((failed, ended.stderr.contains(LINE)), (8, false), "{}", ended.stderr);
+}

@@ -4,7 +4,7 @@ use harness::runtime_api::Outcome;
 
 use super::*;
 use crate::{
-    artefacts::Ended,
+    artefacts::{Ended, binary},
     runtime::{Instance, environment},
 };
 
@@ -16,6 +16,8 @@ async fn the_binary_forwards_the_stream_to_the_queue_and_looks_at_what_the_queue
         .respond_with(ResponseTemplate::new(200).set_body_raw(sent.to_string(), "application/x-amz-json-1.0"))
         .mount(&queue)
         .await;
+    // Built before the minute begins in which the server must register.
+    let _built = binary("start-server");
     let scene = Scene::start(webhook("https://10.0.0.1/")).await;
     let url = format!("{}/123456789012/starts", queue.uri());
     let mut variables = environment("start-server");

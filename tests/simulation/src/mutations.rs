@@ -126,7 +126,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::BlockNursery, "#failures = :failures", "a minute without requests, after which they go on"),
     (Write::UncountServer, "#allotted >= :block", COUNTED),
     (Write::UncountServer, "#servers >= :one", COUNTED),
-    (Write::RetireLaunched, "#stage = :running", "a server that is over is told to end once more"),
+    (Write::RetireLaunched, "#stage = :running", "a server that is over is stopped once more"),
     (Write::StopIdle, "#idle_since = :since", "a server that had a lobby meanwhile ends sooner after it"),
     (
         Write::LetLaunchedGo,

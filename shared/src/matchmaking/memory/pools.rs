@@ -54,10 +54,10 @@ struct KnownPool {
     finds: VecDeque<Timestamp>,
     /// When the last sign of others' finds expires.
     busy_until: Timestamp,
-    /// Until when its head is thought to take no more writes.
-    hot_until: Timestamp,
     /// The same of lost seats in a pool with shards, in which a look sees only one.
     spread_until: Timestamp,
+    /// Until when its head is thought to take no more writes.
+    hot_until: Timestamp,
     /// When lobbies that a look showed turned out to be full.
     lost_seats: VecDeque<Timestamp>,
     /// Lobbies in which this instance took seats, the last one at the end.
