@@ -11,14 +11,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::Ipv4Addr,
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::{FutureExt as _, future::join_all};
-use harness::{Answer, TestGame, TestStack, new_game};
+use harness::{Answer, TestGame, TestStack, interference::Before, new_game};
 use http::{Method, Request};
+use muster_local::emulator::link::{Call, Carried, Link};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,
@@ -770,6 +774,65 @@ async fn a_nursery_whose_last_server_is_full_is_drawn_from_no_more() {
     assert_eq!(position, 0);
     // Who learns it later draws where the others do.
     assert_eq!(draw(&scene, 3, now, Some(&full)).await, (next, 1));
+}
+
+/// Beyond, its item would take more write units.
+#[tokio::test]
+async fn a_nursery_has_256_draws_at_most_or_those_of_one_server() {
+    let scene = Scene::new(Scene::arena(10), json!({ "build": 7, "capacity": 100 })).await;
+    let now = scene.stack.clock.now();
+    let (first, _) = draw(&scene, 0, now, None).await;
+    for number in 1..200 {
+        assert_eq!(draw(&scene, number, now, None).await, (first.clone(), number));
+    }
+    let (next, position) = draw(&scene, 200, now, None).await;
+    assert_ne!(next, first);
+    assert_eq!(position, 0);
+}
+
+/// A network that counts the transactions on it.
+#[derive(Debug)]
+struct Transactions<L> {
+    link: L,
+    count: Arc<AtomicU32>,
+}
+
+impl<L: Link> Link for Transactions<L> {
+    fn carry(&self, call: Call) -> Carried {
+        self.count.fetch_add(u32::from(call.operation == "TransactWriteItems"), Ordering::Relaxed);
+        self.link.carry(call)
+    }
+}
+
+fn is_draw(call: &Call) -> bool {
+    call.operation == "UpdateItem" && String::from_utf8_lossy(&call.body).contains("nursery/")
+}
+
+/// I15: refused there, it took another place, which yet another find had drawn.
+#[tokio::test]
+async fn the_last_place_of_a_server_is_there_for_the_find_that_drew_it() {
+    let scene = Arc::new(Scene::new(Scene::arena(1), json!({ "build": "7", "capacity": 2 })).await);
+    let body = json!({ "game_modes": ["arena"] });
+    let (other, wants) = (Arc::clone(&scene), body.clone());
+    let happens = async move {
+        let mut find = Box::pin(other.game.find(&other.stack, wants));
+        other.requested_by(&mut find).await;
+    };
+    let link = Before::new(scene.stack.stack.store_link(), is_draw, happens);
+    let count = Arc::new(AtomicU32::new(0));
+    let instance = scene.stack.instance_over(Transactions { link, count: Arc::clone(&count) });
+    let places = async {
+        while scene.servers().await.iter().map(|server| server.used).sum::<u32>() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = places => {}
+        found = instance.find(&scene.game.public, &body) => panic!("{found:?}"),
+    }
+    assert_eq!(scene.server().await.used, 2);
+    assert_eq!(count.load(Ordering::Relaxed), 1, "its creation was refused");
 }
 
 #[tokio::test]

@@ -144,18 +144,19 @@ impl Matchmaker {
                 }
                 continue;
             };
-            let (launch, requests) = match &nest {
+            let unmet = nest.as_ref().filter(|nest| !nest.is_met);
+            let (launch, requests) = match unmet {
                 Some(nest) => (Some(nest.wait), nest.is_requester),
                 None => (wait_for(&server, now), false),
             };
             // The places of a requested server all count from its request on, so that they cost others no
             // block.
-            let block = match &nest {
+            let block = match unmet {
                 None => allotment.of_block(server.next_block(lobby_count_max)),
                 Some(_) if requests => allotment.of_block(Some(server.capacity.min(lobby_count_max))),
                 Some(_) => None,
             };
-            let cap_checked = if nest.is_some() { lobby_count_max } else { server.cap_checked };
+            let cap_checked = if unmet.is_some() { lobby_count_max } else { server.cap_checked };
             let server = Server { cap_checked, ..server };
             let requests = new.launch.as_ref().map(|rules| rules.server_count_max).filter(|_| requests);
             let creates = async |_| {
@@ -224,9 +225,14 @@ impl Matchmaker {
                     }
                 }
                 CreationOutcome::NoPlace(Some(seen)) if nest.is_some() => {
-                    // It was requested, and may have a place.
-                    drawn.note(nest.take(), seen.used >= seen.capacity);
-                    self.servers.meet_one(*seen, now);
+                    self.servers.meet_one((*seen).clone(), now);
+                    match &mut nest {
+                        // The place is this find's, whichever others the index shows.
+                        Some(nest) if fits(&seen) => {
+                            (nest.is_requester, nest.is_met, nest.server) = (false, true, *seen);
+                        }
+                        _ => drawn.note(nest.take(), seen.used >= seen.capacity),
+                    }
                 }
                 CreationOutcome::NoPlace(seen) => {
                     self.servers.note_no_place(&creation.server, seen.map(|seen| *seen), now);

@@ -35,6 +35,8 @@ pub(super) struct Nest {
     pub(super) wait: LaunchWait,
     /// Whether this find requests it.
     pub(super) is_requester: bool,
+    /// Whether it has seen the server, which has a place for it.
+    pub(super) is_met: bool,
     /// Pauses made for the find that should.
     pauses: usize,
     /// The server among those of its nursery.
@@ -62,7 +64,10 @@ impl Nest {
     pub(super) async fn wait_for_requester(&mut self, matchmaker: &Matchmaker) {
         match REQUESTER_PAUSES.get(self.pauses) {
             Some(pause) => matchmaker.ambient.sleep(Duration::from_millis(*pause)).await,
-            None => self.is_requester = true,
+            None => {
+                self.is_requester = true;
+                self.server.used = 0;
+            }
         }
         self.pauses += 1;
     }
@@ -119,7 +124,9 @@ impl Matchmaker {
         let key = ServerKey { namespace_id, server_id };
         let game_id = search.settings.game.game_id.clone();
         let server = Server::requested((key, start_id, request), (game_id, pool), launch, capacity);
-        Ok(Some(Nest { server, wait, is_requester: among == 0, pauses: 0, at }))
+        // The places before it are drawn.
+        let server = Server { used: among, ..server };
+        Ok(Some(Nest { server, wait, is_requester: among == 0, is_met: false, pauses: 0, at }))
     }
 }
 

@@ -460,13 +460,20 @@ fn read_refusal(
     {
         return Ok(CreationOutcome::Replaced(from_item(item)?));
     }
+    let no_place = |reason| -> Result<_, Error> {
+        Ok(CreationOutcome::NoPlace(item(reason).map(from_item).transpose()?.map(Box::new)))
+    };
+    // One that was to be requested and is there may have a place, whatever else may be requested.
+    if let Some(reason) = refused(Part::Server).filter(|_| creation.requests.is_some()) {
+        return no_place(reason);
+    }
     if let Some(reason) = refused(Part::Allotment) {
         let counted = item(reason).map(|item| Store::counted_servers(&creation.server.pool(), &item));
         let is_at_max = creation.requests.is_some_and(|most| counted.is_some_and(|counted| counted >= most));
         return Ok(if is_at_max { CreationOutcome::AtServerMax } else { CreationOutcome::AtCap });
     }
     if let Some(reason) = refused(Part::Server) {
-        return Ok(CreationOutcome::NoPlace(item(reason).map(from_item).transpose()?.map(Box::new)));
+        return no_place(reason);
     }
     // The other codes are transient: TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded.
     let is_at_server = reason(Part::Server).is_some_and(|reason| reason.code() != Some("None"));
