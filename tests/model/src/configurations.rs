@@ -7,8 +7,13 @@ use super::{
         Actor,
         Role::{self, *},
     },
-    tables::{EPOCH, Head, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage, Tokens},
+    tables::{
+        EPOCH, Head, LOBBIES, Launch, LaunchStage, Lobby, NEVER, NestAt, OnDemand, Process, REQUEST, Rules,
+        SEATS, SERVERS, Server, Stage, Tokens,
+    },
 };
+
+mod on_demand;
 
 /// A small world and who acts in it.
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +52,15 @@ const RULES: Rules = Rules {
     patience: 1,
     counts_exactly: false,
     young: 1,
+    starts: None,
 };
 
 /// One seat a lobby.
 const OF_ONE: Rules = Rules { max_players: 1, max_direct: 1, ..RULES };
+
+/// Of a server that Muster had not started.
+const NOT_STARTED: Launch =
+    Launch { stage: None, deadline: 0, idle_since: 0, has_handle: false, has_ended: false };
 
 /// Without lease, with two places and as many lobbies allotted as it runs.
 const SERVER: Server = Server {
@@ -66,6 +76,7 @@ const SERVER: Server = Server {
     ranked_at: EPOCH,
     auto_ready: true,
     expires: false,
+    launch: NOT_STARTED,
 };
 
 /// No tokens but the first, whose player did not come back.
@@ -85,6 +96,7 @@ const LOBBY: Lobby = Lobby {
     freed_at: 0,
     idle: 9,
     max_party: 0,
+    waits: false,
     taken: 0,
     reserved: [0; SEATS],
     connected: [0; SEATS],
@@ -134,7 +146,7 @@ const BASE: Configuration = Configuration {
 /// Every configuration, in the order of the table.
 #[must_use]
 pub fn all() -> Vec<Configuration> {
-    [ALONE, PARTIES].concat()
+    [ALONE, PARTIES, on_demand::ALL].concat()
 }
 
 /// Those of players who come alone.
@@ -882,6 +894,7 @@ impl Configuration {
             head: Head::default(),
             lobbies: [Lobby::default(); LOBBIES],
             servers: [Server::default(); SERVERS],
+            on_demand: OnDemand::default(),
             actors: [Actor::default(); ACTORS],
             late: None,
             copies: 0,
@@ -891,6 +904,12 @@ impl Configuration {
         for (at, server) in self.servers.iter().enumerate() {
             state.servers[at] = *server;
             state.history.found_server(at, server);
+            if server.launch.stage.is_some() {
+                state.on_demand.counted += u8::from(server.is_counted());
+                state.on_demand.nests[at] = NestAt { first: 1, nth: at as u8 };
+                let runs = server.launch.stage == Some(LaunchStage::Running);
+                state.on_demand.processes[at] = if runs { Process::Runs } else { Process::None };
+            }
         }
         for (at, lobby) in self.lobbies {
             state.lobbies[*at] = *lobby;

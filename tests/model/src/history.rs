@@ -5,7 +5,8 @@ use std::iter::once;
 
 use super::{
     tables::{
-        Access, EndCause, LOBBIES, Lobby, Mate, NEVER, Rules, SEATS, SERVERS, Server, Stage, Tokens, first,
+        Access, EndCause, LOBBIES, LaunchStage, Lobby, Mate, NEVER, Nursery, Process, REQUEST, Rules, SEATS,
+        SERVERS, Server, Stage, Starts, Tokens, first,
     },
     writes::Creation,
 };
@@ -23,6 +24,11 @@ pub(super) struct History {
     pub(super) lobbies: [LobbyHistory; LOBBIES],
     pub(super) seats: [SeatHistory; SEATS],
     pub(super) servers: [ServerHistory; SERVERS],
+    /// Lobbies that drew, or were placed on a started server, a bit each.
+    placed: u8,
+    /// Servers that were requested, and those of them that are over.
+    requested: u8,
+    over: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -46,6 +52,8 @@ pub(super) struct LobbyHistory {
     pub(super) joinable_since: u8,
     /// Whether a seat was free then, and not only lapsed.
     pub(super) was_free: bool,
+    /// Whether it waited for its server, which has come.
+    was_opened: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -79,6 +87,8 @@ pub(super) struct ServerHistory {
     capacity: u8,
     /// Whether its registration was not answered so far.
     pub(super) is_unanswered: bool,
+    /// Of one that Muster had started: whether it was given up or has stopped.
+    is_over: bool,
 }
 
 impl LobbyHistory {
@@ -92,6 +102,12 @@ impl LobbyHistory {
 
     const fn should_have_started(&self, rules: &Rules, now: u8) -> bool {
         !self.was_ready && self.created_at + rules.starting_max <= now
+    }
+}
+
+impl ServerHistory {
+    const fn is_silent(&self, now: u8) -> bool {
+        self.registration > 0 && !self.is_over && self.leased_until <= now
     }
 }
 
@@ -360,6 +376,9 @@ impl History {
     ) -> Result<(), Broken> {
         let Creation { lobby: at, seat, mate, until, version, server, seen, cap, now, .. } = *creation;
         let existed = self.lobbies[at].was_created;
+        if seen.launch.stage.is_some() {
+            self.placed |= 1 << at;
+        }
         self.lobbies[at] = LobbyHistory {
             was_created: true,
             was_ready: seen.auto_ready,
@@ -389,6 +408,7 @@ impl History {
     }
 
     pub(super) fn registered(&mut self, at: usize, item: &Server) -> Result<(), Broken> {
+        broken(self.servers[at].is_over, 10, "a server that is over registered")?;
         self.found_server(at, item);
         self.servers[at].is_unanswered = true;
         Ok(())
@@ -415,5 +435,90 @@ impl History {
         broken(until < server.leased_until, 10, "a server's lease was shortened")?;
         server.leased_until = until;
         Ok(())
+    }
+
+    /// A lobby drew in the nursery.
+    pub(super) const fn drew(&mut self, mark: u8) {
+        self.placed |= 1 << ((mark - 1) / 4);
+    }
+
+    /// A nursery begins in place of `old`, by a find that saw no place at `looked_at`. An old one whose draws
+    /// the index shows by then is replaced, and one of which a server is full.
+    pub(super) fn nursery_begun(
+        &self,
+        servers: &[Server; SERVERS],
+        old: &Nursery,
+        looked_at: u8,
+        window: u8,
+    ) -> Result<(), Broken> {
+        let is_young = old.first > 0 && old.drawn_at + window > looked_at;
+        let mut requested = servers.iter().filter(|server| server.is_requested());
+        let is_any_full = requested.clone().any(|server| server.used >= server.capacity);
+        let has_place = requested.next().is_some();
+        broken(is_young && has_place && !is_any_full, 15, "a nursery began beside a server just requested")
+    }
+
+    /// A server is requested for lobbies that found no place: so many were placed before, or have drawn, that
+    /// the others have no place for this one unless they are over or silent.
+    pub(super) fn requested(
+        &mut self,
+        starts: &Starts,
+        at: usize,
+        item: &Server,
+        now: u8,
+    ) -> Result<(), Broken> {
+        let silent = self.servers.iter().filter(|server| server.is_silent(now)).count() as u8;
+        self.found_server(at, item);
+        self.requested += 1;
+        let needed = self.placed.count_ones().div_ceil(starts.capacity.into()) as u8;
+        let is_one_too_many = self.requested > needed + self.over + silent;
+        broken(is_one_too_many, 15, "more servers than the lobbies without a place need")
+    }
+
+    pub(super) fn opened(&mut self, at: usize, server: usize, until: u8) -> Result<(), Broken> {
+        let lobby = &mut self.lobbies[at];
+        broken(lobby.has_ended, 10, "an ended lobby was opened")?;
+        broken(!lobby.runs_on(server), 10, "another server's lobby was opened")?;
+        let is_shortened = lobby.was_opened && until < lobby.leased_until;
+        (lobby.was_opened, lobby.leased_until) = (true, until);
+        broken(is_shortened, 10, "a lease was shortened")
+    }
+
+    pub(super) fn failed(&mut self, at: usize) -> Result<(), Broken> {
+        let has_registered = self.servers[at].registration != REQUEST;
+        self.ends_places(at);
+        broken(has_registered, 10, "a server that registered was given up")
+    }
+
+    pub(super) fn retired(&mut self, at: usize, process: Process, now: u8) -> Result<(), Broken> {
+        let lives = process == Process::Runs && self.servers[at].leased_until > now;
+        self.ends_places(at);
+        broken(lives, 10, "a living server was retired")
+    }
+
+    pub(super) fn stopped(&mut self, at: usize) -> Result<(), Broken> {
+        let runs_any = self.lobbies.iter().any(|lobby| lobby.runs_on(at));
+        self.ends_places(at);
+        broken(runs_any, 4, "a server with a lobby was stopped")
+    }
+
+    fn ends_places(&mut self, at: usize) {
+        let server = &mut self.servers[at];
+        self.over += u8::from(!server.is_over);
+        (server.is_deregistered, server.is_over) = (true, true);
+    }
+
+    /// The stage of a started server goes one way.
+    pub(super) fn check_stages(before: &[Server; SERVERS], after: &[Server; SERVERS]) -> Result<(), Broken> {
+        use LaunchStage::{Gone, Requested, Running, Stopping};
+        let goes = |before: &Server, after: &Server| match (before.launch.stage, after.launch.stage) {
+            (None, after) => after.is_none_or(|after| after == Requested),
+            (Some(Requested), Some(after)) => after != Stopping,
+            (Some(Running), Some(after)) => matches!(after, Running | Stopping | Gone),
+            (Some(Stopping), Some(after)) => matches!(after, Stopping | Gone),
+            (before, after) => before == after || after.is_none(),
+        };
+        let go = before.iter().zip(after).all(|(before, after)| goes(before, after));
+        broken(!go, 16, "the stage of a server went back")
     }
 }

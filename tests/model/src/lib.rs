@@ -31,14 +31,14 @@ use conditions::Condition;
 pub use configurations::Configuration;
 use history::{Broken, History};
 use programs::{Actor, Program};
-use tables::{Access, Availability, EPOCH, Head, LOBBIES, Lobby, SERVERS, Server, Stage};
+use tables::{Access, Availability, EPOCH, Head, LOBBIES, Lobby, OnDemand, SERVERS, Server, Stage};
 use writes::{Bits, Outcome, Seen, Sent, Store, bit, check_tables, conditions_of, note};
 
 /// Actors that a configuration may have.
 const ACTORS: usize = 5;
 
 /// The invariants that are judged, by their numbers.
-const INVARIANTS: [(u8, &str); 10] = [
+const INVARIANTS: [(u8, &str); 14] = [
     (1, "I1: no more seats than there are, counted exactly"),
     (2, "I2: no more lobbies than the cap, and exactly as many can exist"),
     (3, "I3: every request ends, in an answer that is no bug"),
@@ -49,6 +49,10 @@ const INVARIANTS: [(u8, &str); 10] = [
     (9, "I9: no burst begins while a lobby is joinable, uncounted"),
     (10, "I10: a late heartbeat revives; what closed or ended stays so"),
     (13, "I13: a party is whole, or not seated"),
+    (15, "I15: no more servers than the lobbies without a place need, and as may be"),
+    (16, "I16: a start goes one way"),
+    (17, "I17: no lobby waits for a server that has not come in time"),
+    (18, "I18: the ledger counts the servers that may run, and none is left over"),
 ];
 
 /// Everything there is at an instant.
@@ -61,6 +65,7 @@ pub struct State {
     head: Head,
     lobbies: [Lobby; LOBBIES],
     servers: [Server; SERVERS],
+    on_demand: OnDemand,
     actors: [Actor; ACTORS],
     late: Option<Sent>,
     copies: u8,
@@ -334,12 +339,19 @@ impl stateright::Model for Checked {
                 state.servers[at] = Server::default();
                 let expired = state.history.expired(at, state.now);
                 note(&mut state, expired);
+                if before.servers[at].launch.stage.is_some() {
+                    state.history.servers[at] = history::ServerHistory::default();
+                }
             }
         }
         if let Some(lag) = self.configuration.rules.election {
             note_index(&mut state, before, lag);
         }
         let has_written = state.lobbies != before.lobbies || state.servers != before.servers;
+        if has_written && self.configuration.rules.starts.is_some() {
+            let goes = History::check_stages(&before.servers, &state.servers);
+            note(&mut state, goes);
+        }
         if has_written || action == Action::Tick || state.head != before.head {
             self.judge(&mut state, has_written);
         }
@@ -354,7 +366,7 @@ impl stateright::Model for Checked {
                 }),)*]
             };
         }
-        let mut properties = property!(0 1 2 3 4 5 6 7 8 9);
+        let mut properties = property!(0 1 2 3 4 5 6 7 8 9 10 11 12 13);
         properties.push(Property::always(
             "I3: whoever began can go on until it is answered",
             |model: &Self, state: &State| {

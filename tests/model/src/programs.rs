@@ -5,14 +5,18 @@ use std::iter::once;
 use super::{
     State,
     tables::{
-        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules,
-        SERVERS, Server, Stage, first,
+        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Launch, LaunchStage, Lease, Lobby,
+        Mate, NEVER, Rules, SERVERS, Server, Stage, first,
     },
     writes::{
-        Claim, Creation, LEFT_AT_REGISTRATION, Left, Outcome, Part, SeenIdle, SeenLapsed, SeenSeat, Sent,
-        Store, note,
+        Claim, Creation, Gone, LEFT_AT_REGISTRATION, Left, Outcome, Part, SeenIdle, SeenLapsed, SeenNursery,
+        SeenSeat, Sent, Store, note,
     },
 };
+
+mod on_demand;
+
+use on_demand::{Drawing, Hatch};
 
 /// Of a sweep that grants none.
 const NO_LEASE: Lease = Lease { until: 0, heartbeat_at: 0 };
@@ -60,6 +64,10 @@ pub(super) enum Role {
         lease: u8,
     },
     Deregister(usize),
+    /// Looks after a started server, so many times.
+    Look(usize, u8),
+    /// The process of a started server ends by itself, and its starter sees it.
+    Die(usize),
     SetCap(u8),
     SetVersion(u8),
 }
@@ -79,6 +87,8 @@ pub(super) struct Actor {
     times: u8,
     /// How often it has made room for the lobby that it creates.
     rooms: u8,
+    /// What its creation knows of servers on demand.
+    hatch: Hatch,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,6 +107,25 @@ pub(super) enum Mind {
         tries: u8,
         allotment: Allotment,
         burst: Burst,
+    },
+    /// Draws a place on a server that is to be requested.
+    Draw {
+        drawing: Drawing,
+        exhausted: Option<SeenNursery>,
+    },
+    /// Has the starter start a server.
+    Order {
+        server: usize,
+    },
+    /// Has the starter end a server's process.
+    EndProcess {
+        server: usize,
+        is_released: bool,
+    },
+    /// Ends the lobbies of a server that is over, then lets it go.
+    Clear {
+        server: usize,
+        lobby: usize,
     },
     /// Makes room.
     Room {
@@ -181,6 +210,14 @@ pub(super) enum Transition {
     Rejoin { seat: usize },
 }
 
+/// Where a pass over a server's lobbies stands, of which something else is a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Swept {
+    lobby: usize,
+    lease: Lease,
+    pass: u8,
+}
+
 /// What a write was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Then {
@@ -192,9 +229,9 @@ pub(super) enum Then {
     RoomMade { round: u8, burst: Burst },
     Begun { round: u8, tries: u8 },
     Drawn { round: u8, tries: u8 },
-    Transition { transition: Transition, tries: u8, sweep: Option<(usize, u8)> },
-    Ended { sweep: Option<(usize, u8)>, is_draining: bool, server: usize },
-    CleanedUp { sweep: Option<(usize, u8)>, server: usize, now: u8 },
+    Transition { transition: Transition, tries: u8, sweep: Option<Swept> },
+    Ended { sweep: Option<Swept>, is_draining: bool, server: usize },
+    CleanedUp { sweep: Option<Swept>, server: usize, now: u8 },
     Hinted,
     Beat { server: usize, now: u8 },
     ServerShown { lease: Lease },
@@ -205,6 +242,20 @@ pub(super) enum Then {
     AllottedAhead,
     Deregistered { pass: u8, now: u8 },
     LetGo { pass: u8 },
+    NurseryBegun(Drawing),
+    NurseryDrawn(Drawing),
+    StartNoted { lease: Lease },
+    Opened { lobby: usize, lease: Lease, pass: u8 },
+    IdleNoted { lease: Lease },
+    Stopped { lease: Lease },
+    HandleNoted,
+    Failed,
+    FailureNoted,
+    Blocked,
+    Retired,
+    EndNoted { is_released: bool },
+    Cleared { lobby: usize },
+    Released,
 }
 
 enum TransitionState {
@@ -216,10 +267,13 @@ enum TransitionState {
 impl Mind {
     /// Whether it is about to create one lobby, or makes room for that.
     const fn is_creating(&self) -> bool {
-        use Then::{Placed, RoomMade, ServerHidden};
+        use Then::{NurseryBegun, NurseryDrawn, Placed, RoomMade, ServerHidden};
         match self {
-            Self::Place { .. } | Self::Room { .. } => true,
-            Self::Send { then, .. } => matches!(then, Placed { .. } | RoomMade { .. } | ServerHidden { .. }),
+            Self::Place { .. } | Self::Room { .. } | Self::Draw { .. } => true,
+            Self::Send { then, .. } => matches!(
+                then,
+                Placed { .. } | RoomMade { .. } | ServerHidden { .. } | NurseryBegun(_) | NurseryDrawn(_)
+            ),
             _ => false,
         }
     }
@@ -285,6 +339,7 @@ impl Program<'_> {
                     choices.push(2 * LOBBIES as u8);
                 }
             }
+            Mind::Place { .. } if state.actors[self.actor].hatch.nest.is_some() => choices.push(0),
             Mind::Place { allotment, burst, .. } => {
                 let cap = state.actors[self.actor].cap;
                 for (at, server) in state.servers.iter().enumerate() {
@@ -299,7 +354,11 @@ impl Program<'_> {
                         choices.push((SERVERS + at) as u8);
                     }
                 }
-                if !choices.iter().any(|choice| usize::from(*choice) < SERVERS) {
+                let sees_none = choices.iter().all(|choice| {
+                    let server = usize::from(*choice);
+                    server >= SERVERS || self.may_be_unseen(state, server)
+                });
+                if sees_none {
                     choices.push(2 * SERVERS as u8);
                 }
             }
@@ -323,9 +382,14 @@ impl Program<'_> {
                     choices.push(1);
                 }
             }
-            Mind::Wait { .. } | Mind::Elect { .. } | Mind::Sweep { .. } | Mind::Send { .. } => {
-                choices.push(0);
-            }
+            Mind::Order { .. } => choices.extend([0, 1]),
+            Mind::Wait { .. }
+            | Mind::Elect { .. }
+            | Mind::Sweep { .. }
+            | Mind::Send { .. }
+            | Mind::Draw { .. }
+            | Mind::EndProcess { .. }
+            | Mind::Clear { .. } => choices.push(0),
         }
     }
 
@@ -348,6 +412,11 @@ impl Program<'_> {
             | Role::MakePrivate(lobby)
             | Role::MakePublic(lobby)
             | Role::End(lobby) => state.lobbies[lobby].is_there(),
+            Role::Register { server, .. }
+            | Role::Beat(server, _)
+            | Role::Deregister(server)
+            | Role::Die(server) => self.has_process(state, server),
+            Role::Look(server, _) => state.servers[server].is_there(),
             _ => true,
         }
     }
@@ -385,6 +454,9 @@ impl Program<'_> {
     /// Whether no time may pass before its next step: an election is between a look and the lobby that comes
     /// of it.
     pub(super) fn is_pressed(&self, state: &State) -> bool {
+        if let Some(since) = self.drew_at(state) {
+            return state.now >= since + self.rules().patience;
+        }
         if self.rules().election.is_none() {
             return false;
         }
@@ -429,6 +501,10 @@ impl Program<'_> {
             Mind::Elect { round, tries, exhausted } => self.elect(state, round, tries, exhausted),
             Mind::Position { round, tries, burst } => self.take_position(state, choice, round, tries, burst),
             Mind::Sweep { lobby, lease, pass } => self.sweep(state, lobby, lease, pass),
+            Mind::Draw { drawing, exhausted } => self.draw(state, drawing, exhausted),
+            Mind::Order { server } => self.order(state, choice, server),
+            Mind::EndProcess { server, is_released } => self.end_process(state, server, is_released),
+            Mind::Clear { server, lobby } => self.clear(state, server, lobby),
             Mind::Send { sent, then } => match self.store.apply(state, &sent) {
                 Outcome::Bug(what) => {
                     note(state, Err((3, what)));
@@ -449,7 +525,7 @@ impl Program<'_> {
             actor.looked_at = vacated_at;
         }
         if !next.is_creating() {
-            actor.rooms = 0;
+            (actor.rooms, actor.hatch) = (0, Hatch::default());
         }
     }
 
@@ -458,6 +534,7 @@ impl Program<'_> {
         let (cap, version) = (state.cap, state.version);
         let actor = &mut state.actors[self.actor];
         (actor.cap, actor.version) = (cap, version);
+        let times = actor.times;
         let transition = |lobby, transition| self.transition(transition, None, lobby, now, None);
         match self.role() {
             Role::Find { .. } => Mind::Look { round: 0, tried: 0, last: None },
@@ -493,12 +570,17 @@ impl Program<'_> {
             }
             Role::Rejoin(seat) => self.begin_of_seat(state, seat, Transition::Rejoin { seat }, true),
             Role::End(lobby) => self.end(state, lobby, EndCause::Asked, now, None),
+            Role::Look(server, _) => self.look_after(state, server),
+            Role::Die(server) => self.die(state, server),
+            Role::Register { server, .. } if self.is_refused_as_over(state, server) => {
+                self.exit(state, server)
+            }
             Role::Beat(server, _) => {
                 Mind::Send { sent: Sent::Heartbeat { server, now }, then: Then::Beat { server, now } }
             }
             Role::Register { server, capacity, lease } => {
                 let seen = Some(state.servers[server]).filter(Server::is_there);
-                let registration = 8 * (actor.times + 1) + self.actor as u8;
+                let registration = 8 * (times + 1) + self.actor as u8;
                 let item = registration_of(seen, registration, capacity, lease, now);
                 Mind::Send { sent: Sent::Register { server, item, seen }, then: Then::Registered }
             }
@@ -635,7 +717,7 @@ impl Program<'_> {
 
     fn place(
         &self,
-        state: &State,
+        state: &mut State,
         choice: usize,
         round: u8,
         tries: u8,
@@ -643,13 +725,14 @@ impl Program<'_> {
         burst: Burst,
     ) -> Mind {
         let (now, cap) = (state.now, state.actors[self.actor].cap);
-        if choice < SERVERS {
-            let seen = state.servers[choice];
-            let block = seen.next_block(self.rules(), cap);
-            let lobby = match burst {
-                Burst::None => self.actor,
-                Burst::Has { burst, .. } => self.position(&burst).0,
+        let nest = state.actors[self.actor].hatch.nest;
+        if choice < SERVERS || nest.is_some() {
+            let server = nest.map_or(choice, |nest| nest.slot);
+            let (seen, block) = match nest {
+                Some(nest) => self.nesting(state, nest, cap),
+                None => (state.servers[server], state.servers[server].next_block(self.rules(), cap)),
             };
+            let lobby = self.lobby_to_create(burst);
             let creation = Creation {
                 lobby,
                 seat: self.actor,
@@ -657,11 +740,12 @@ impl Program<'_> {
                 until: now + self.rules().reservation,
                 version: state.actors[self.actor].version,
                 is_private: self.role() == Role::Create { is_private: true },
-                server: choice,
+                server,
                 seen,
                 block: block.map(|block| if allotment == Allotment::Singly { block.min(1) } else { block }),
                 cap,
                 may_create: self.may_create(),
+                requests: nest.is_some_and(|nest| nest.requests),
                 now,
             };
             let then = Then::Placed { round, tries, allotment, burst };
@@ -669,13 +753,13 @@ impl Program<'_> {
         }
         if choice < 2 * SERVERS {
             let server = choice - SERVERS;
-            let Server { used, allotted, .. } = state.servers[server];
-            let sent = if used == 0 {
-                Sent::LetGo { server, allotted, is_silent: true, now }
-            } else {
-                Sent::HideServer { server, used, now }
-            };
+            let sent = self.hiding_silent(state, server, now);
             return Mind::Send { sent, then: Then::ServerHidden { round, tries, allotment, burst } };
+        }
+        if self.may_request(state, allotment) {
+            state.actors[self.actor].hatch.looked_at = now;
+            let drawing = Drawing { round, tries, allotment, burst, draws: 0 };
+            return Mind::Draw { drawing, exhausted: None };
         }
         let is_at_cap = state.ledger >= cap;
         if !is_at_cap && allotment == Allotment::None {
@@ -692,6 +776,7 @@ impl Program<'_> {
     fn in_room(&self, state: &mut State, round: u8, burst: Burst) -> Mind {
         let actor = &mut state.actors[self.actor];
         actor.rooms += 1;
+        actor.hatch = actor.hatch.anew();
         if actor.rooms >= ROOMS_MAX {
             return self.again(round);
         }
@@ -727,6 +812,14 @@ impl Program<'_> {
         match self.role() {
             Role::Create { .. } => Mind::Done(Answer::NoRoom(needed)),
             _ => Mind::Look { round, tried: 0, last: Some(needed) },
+        }
+    }
+
+    /// The lobby that a creation creates.
+    fn lobby_to_create(&self, burst: Burst) -> usize {
+        match burst {
+            Burst::None => self.actor,
+            Burst::Has { burst, .. } => self.position(&burst).0,
         }
     }
 
@@ -770,12 +863,14 @@ impl Program<'_> {
         let now = state.now;
         let server = self.own_server();
         let drains = matches!(self.role(), Role::Deregister(_));
+        let is_launched = state.servers[server].launch.stage.is_some();
         let runs = |at: &usize| usize::from(state.lobbies[*at].server) == server + 1;
         let Some(at) = (from..LOBBIES).find(runs) else {
             let mut left =
                 (0..LOBBIES).filter(runs).map(|at| state.lobbies[at]).filter(|lobby| !lobby.is_draining);
             return match self.role() {
                 Role::Beat(_, times) => self.repeat(state, times),
+                Role::Register { .. } if is_launched => Mind::Done(Answer::Made),
                 Role::Register { .. } if left.any(|lobby| lobby.lease_until < NEVER) => {
                     if pass + 1 < PASSES_MAX {
                         Mind::Sweep { lobby: 0, lease, pass: pass + 1 }
@@ -790,9 +885,16 @@ impl Program<'_> {
             };
         };
         if drains {
-            return self.transition(Transition::Drain, None, at, now, Some((at, pass)));
+            let swept = Swept { lobby: at, lease: NO_LEASE, pass };
+            return self.transition(Transition::Drain, None, at, now, Some(swept));
+        }
+        if is_launched && let Some(mind) = self.open(state, at, lease, pass) {
+            return mind;
         }
         if matches!(self.role(), Role::Register { .. }) {
+            if is_launched {
+                return Mind::Sweep { lobby: at + 1, lease, pass };
+            }
             return self.extend_lease(at, server, lease, pass);
         }
         let lobby = state.lobbies[at];
@@ -831,7 +933,7 @@ impl Program<'_> {
         }
     }
 
-    fn end(&self, state: &State, at: usize, cause: EndCause, now: u8, sweep: Option<(usize, u8)>) -> Mind {
+    fn end(&self, state: &State, at: usize, cause: EndCause, now: u8, sweep: Option<Swept>) -> Mind {
         let lobby = &state.lobbies[at];
         if lobby.stage == Stage::Ended || lobby.server == 0 {
             return self.next_of(sweep);
@@ -841,9 +943,9 @@ impl Program<'_> {
         Mind::Send { sent: end_as_seen(lobby, at, cause, now), then }
     }
 
-    const fn next_of(&self, sweep: Option<(usize, u8)>) -> Mind {
+    const fn next_of(&self, sweep: Option<Swept>) -> Mind {
         match sweep {
-            Some((lobby, pass)) => Mind::Sweep { lobby: lobby + 1, lease: NO_LEASE, pass },
+            Some(Swept { lobby, lease, pass }) => Mind::Sweep { lobby: lobby + 1, lease, pass },
             None => Mind::Done(Answer::Made),
         }
     }
@@ -860,6 +962,9 @@ impl Program<'_> {
             Then::Hidden { lobby } => self.found(state, lobby),
             Then::Placed { round, tries, allotment, burst } => {
                 self.placed(state, sent, outcome, (round, tries, allotment, burst))
+            }
+            Then::ServerHidden { .. } if is_made && let Sent::Retire { server, now } = *sent => {
+                Mind::Send { sent: letting_go(&state.servers[server], server, now), then }
             }
             Then::ServerHidden { round, tries, allotment, burst } if tries + 1 < CREATIONS_MAX => {
                 Mind::Place { round, tries: tries + 1, allotment, burst }
@@ -890,15 +995,16 @@ impl Program<'_> {
             Then::Ended { sweep, is_draining, server } => {
                 if is_made && is_draining {
                     let now = state.now;
-                    let sent = Sent::LetGo { server, allotted: 0, is_silent: false, now };
+                    let sent = Sent::LetGo { server, allotted: 0, how: Gone::Emptied, now };
                     return Mind::Send { sent, then: Then::CleanedUp { sweep, server, now } };
                 }
                 self.next_of(sweep)
             }
             Then::CleanedUp { sweep, server, now } => {
                 let seen = state.servers[server];
-                if !is_made && seen.used == 0 && seen.is_deregistered() && seen.allotted > 0 {
-                    let sent = Sent::LetGo { server, allotted: seen.allotted, is_silent: false, now };
+                let is_left = seen.allotted > 0 || seen.is_counted();
+                if !is_made && seen.used == 0 && seen.is_deregistered() && is_left {
+                    let sent = letting_go(&seen, server, now);
                     // Again, whatever the result.
                     return Mind::Send { sent, then: Then::Ended { sweep, is_draining: false, server } };
                 }
@@ -909,8 +1015,8 @@ impl Program<'_> {
                 let seen = state.servers[server];
                 let lives =
                     is_made || seen.is_there() && !seen.is_gone() && (seen.lease == 0 || seen.beat_at > now);
-                if !lives {
-                    return Mind::Done(Answer::Refused);
+                if !lives || seen.is_over() || seen.is_requested() {
+                    return self.exit(state, server);
                 }
                 let lease = Lease { until: seen.lease_until, heartbeat_at: now };
                 if seen.free_from == NEVER && seen.used < seen.capacity {
@@ -919,9 +1025,9 @@ impl Program<'_> {
                         then: Then::ServerShown { lease },
                     };
                 }
-                Mind::Sweep { lobby: 0, lease, pass: 0 }
+                self.stop_if_idle(state, server, lease)
             }
-            Then::ServerShown { lease } => Mind::Sweep { lobby: 0, lease, pass: 0 },
+            Then::ServerShown { lease } => self.stop_if_idle(state, self.own_server(), lease),
             Then::Kept { lobby, lease } => {
                 let server = self.own_server();
                 if is_made || state.lobbies[lobby].stage == Stage::Ended {
@@ -962,21 +1068,24 @@ impl Program<'_> {
                         Mind::Done(Answer::Contention)
                     };
                 }
-                let Server { used, allotted, .. } = state.servers[server];
-                if used == 0 {
-                    let sent = Sent::LetGo { server, allotted, is_silent: false, now };
+                if state.servers[server].used == 0 {
+                    let sent = letting_go(&state.servers[server], server, now);
                     return Mind::Send { sent, then: Then::LetGo { pass } };
                 }
                 Mind::Sweep { lobby: 0, lease: NO_LEASE, pass }
             }
             Then::LetGo { pass } => Mind::Sweep { lobby: 0, lease: NO_LEASE, pass },
+            _ => self.go_on_with_launched(state, sent, then, is_made),
         }
     }
 
     /// What follows a registration: without lease it frees its lobbies of theirs, and a first block is
     /// allotted ahead.
     fn registered(&self, sent: &Sent, cap: u8) -> Mind {
-        let Sent::Register { server, item, .. } = *sent else { return Mind::Done(Answer::Bug) };
+        let Sent::Register { server, item, seen } = *sent else { return Mind::Done(Answer::Bug) };
+        if item.launch.stage.is_some() {
+            return self.began(seen.is_some_and(|seen| seen.is_requested()), &item);
+        }
         if item.lease == 0 && item.used > 0 {
             let lease = Lease { until: item.lease_until, heartbeat_at: item.beat_at };
             return Mind::Sweep { lobby: 0, lease, pass: 0 };
@@ -991,7 +1100,11 @@ impl Program<'_> {
 
     fn own_server(&self) -> usize {
         match self.role() {
-            Role::Beat(server, _) | Role::Deregister(server) | Role::Register { server, .. } => server,
+            Role::Beat(server, _)
+            | Role::Deregister(server)
+            | Role::Register { server, .. }
+            | Role::Look(server, _)
+            | Role::Die(server) => server,
             _ => 0,
         }
     }
@@ -1068,7 +1181,7 @@ impl Program<'_> {
 
     fn placed(
         &self,
-        state: &State,
+        state: &mut State,
         sent: &Sent,
         outcome: Outcome,
         (round, tries, allotment, burst): (u8, u8, Allotment, Burst),
@@ -1085,10 +1198,12 @@ impl Program<'_> {
                     Burst::None => self.again(round),
                 };
             }
+            Outcome::Refused(Part::Ledger) if self.is_at_servers_max(state, sent) => allotment,
             Outcome::Refused(Part::Ledger) if block.is_some_and(|block| block > 1) => Allotment::Singly,
             Outcome::Refused(Part::Ledger) => Allotment::None,
             _ => allotment,
         };
+        self.after_nest(state, sent, outcome, allotment);
         if tries + 1 >= CREATIONS_MAX {
             return self.again(round);
         }
@@ -1215,7 +1330,7 @@ impl Program<'_> {
         at: usize,
         now: u8,
         tries: u8,
-        sweep: Option<(usize, u8)>,
+        sweep: Option<Swept>,
     ) -> Mind {
         match self.check(transition, seen, now) {
             TransitionState::Due if tries >= TRANSITIONS_MAX => Mind::Done(Answer::Contention),
@@ -1246,7 +1361,7 @@ impl Program<'_> {
         at: usize,
         now: u8,
         is_new: bool,
-        sweep: Option<(usize, u8)>,
+        sweep: Option<Swept>,
     ) -> Mind {
         let lobby = &state.lobbies[at];
         if transition == Transition::GiveBack {
@@ -1292,7 +1407,7 @@ impl Program<'_> {
         seen: Option<&Lobby>,
         lobby: usize,
         now: u8,
-        sweep: Option<(usize, u8)>,
+        sweep: Option<Swept>,
     ) -> Mind {
         let sent = match transition {
             Transition::Ready => {
@@ -1428,7 +1543,22 @@ pub(super) fn registration_of(
         ranked_at,
         auto_ready: true,
         expires: false,
+        launch: seen.filter(|seen| seen.launch.stage.is_some()).map_or(Launch::default(), |seen| Launch {
+            stage: Some(LaunchStage::Running),
+            idle_since: 0,
+            has_ended: false,
+            ..seen.launch
+        }),
     }
+}
+
+/// Lets a server go that deregistered and runs no lobby.
+fn letting_go(seen: &Server, server: usize, now: u8) -> Sent {
+    if seen.launch.stage.is_some() {
+        let has_failed = seen.launch.stage == Some(LaunchStage::Failed);
+        return Sent::LetLaunchedGo { server, allotted: seen.allotted, has_failed };
+    }
+    Sent::LetGo { server, allotted: seen.allotted, how: Gone::Deregistered, now }
 }
 
 const fn lobby_and_time(sent: &Sent) -> (usize, u8) {

@@ -15,7 +15,7 @@ writes, with crashes, late repetitions of a write and time between any two steps
 simulation has them. I11 is not: a namespace is a part of every key.
 
 `cargo test -p model` compares the model with the store by effect. In the same random tables, the model makes
-one of its 29 writes, and two databases make the call that the store's own method sends. They agree on the
+one of its 42 writes, and two databases make the call that the store's own method sends. They agree on the
 outcome, the part that refuses, and every attribute. The test also changes each clause, assignment and value of
 the calls, and removes each condition from the model. It notices every such difference but those that the model
 leaves out (`LEFT_OUT`, `UNMAPPED` and `UNSEEN` in `src/mutations.rs`).

@@ -12,10 +12,10 @@ use super::{
     history::{Broken, broken},
     programs::{end_as_seen, registration_of, take_over},
     tables::{
-        Access, Availability, EndCause, FAR, Hiding, LOBBIES, Lease, Lobby, NEVER, SERVERS, SPARE, Server,
-        Stage,
+        Access, Availability, EndCause, FAR, Hiding, LOBBIES, LaunchStage, Lease, Lobby, NEVER, SERVERS,
+        SPARE, Server, Stage,
     },
-    writes::{Claim, Creation, Outcome, Part, Sent, Store, check_tables},
+    writes::{Claim, Creation, Gone, Outcome, Part, Sent, Store, check_tables},
 };
 
 /// Reports what would stay wrong permanently if only new requests acted from now on.
@@ -51,7 +51,7 @@ fn send(store: &Store<'_>, state: &mut State, sent: &Sent) -> Result<Outcome, Br
 /// One undisturbed heartbeat, after which each lobby of a living server is as its players see it.
 fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
     let seen = state.servers[server];
-    if !seen.is_there() || seen.is_gone() {
+    if !seen.is_there() || seen.is_gone() || seen.is_over() || seen.is_requested() {
         return Ok(());
     }
     if seen.lease > 0 {
@@ -74,6 +74,8 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
         if usize::from(lobby.server) != server + 1 {
             continue;
         }
+        open(store, state, at, server, now)?;
+        let lobby = state.lobbies[at];
         if let Some(cause @ (EndCause::Idle | EndCause::NeverReady)) = lobby.end_cause(store.rules, now) {
             let outcome = send(store, state, &end_as_seen(&lobby, at, cause, now))?;
             broken(outcome != Outcome::Made, 4, "a lobby that nobody needs cannot be ended")?;
@@ -88,6 +90,58 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
             broken(is_dead, 10, "a late heartbeat does not revive a lobby")?;
         }
     }
+    Ok(())
+}
+
+/// A started server's heartbeat opens a lobby that waited for it.
+fn open(store: &Store<'_>, state: &mut State, at: usize, server: usize, now: u8) -> Result<(), Broken> {
+    if state.lobbies[at].waits {
+        let until = state.servers[server].lease_until;
+        let outcome = send(store, state, &Sent::OpenOnLaunched { lobby: at, server, until })?;
+        broken(outcome != Outcome::Made, 17, "a lobby waits on after its server has come")?;
+    }
+    let lobby = state.lobbies[at];
+    let is_launched = state.servers[server].launch.stage.is_some();
+    if is_launched && lobby.stage == Stage::Starting && !lobby.is_overdue(store.rules, now) {
+        let is_full = lobby.joinable_from > 0 && lobby.taken >= store.rules.max_players;
+        let anew = now + store.rules.reservation;
+        let sent = Sent::Ready { lobby: at, reserved: lobby.reserved, anew, is_full, now };
+        let outcome = send(store, state, &sent)?;
+        broken(outcome != Outcome::Made, 17, "a lobby is not ready after its server has come")?;
+    }
+    Ok(())
+}
+
+/// Long after, when every deadline and lease is over: a started server is given up or retired, its lobbies
+/// end, and it counts no more.
+fn end_started(store: &Store<'_>, state: &mut State, server: usize) -> Result<(), Broken> {
+    let seen = state.servers[server];
+    let Some(stage) = seen.launch.stage else { return Ok(()) };
+    let ends = match stage {
+        LaunchStage::Requested => Some(Sent::FailLaunch { server, now: FAR }),
+        LaunchStage::Running => Some(Sent::Retire { server, now: FAR }),
+        _ => None,
+    };
+    if let Some(sent) = ends {
+        let outcome = send(store, state, &sent)?;
+        broken(outcome != Outcome::Made, 18, "a server that is silent cannot be given up")?;
+    }
+    for at in 0..LOBBIES {
+        let lobby = state.lobbies[at];
+        if usize::from(lobby.server) == server + 1 {
+            let outcome = send(store, state, &end_as_seen(&lobby, at, EndCause::Asked, FAR))?;
+            broken(outcome != Outcome::Made, 17, "a lobby outlives its server")?;
+        }
+    }
+    let Server { allotted, launch, expires, .. } = state.servers[server];
+    if !expires {
+        let has_failed = launch.stage == Some(LaunchStage::Failed);
+        let outcome = send(store, state, &Sent::LetLaunchedGo { server, allotted, has_failed })?;
+        broken(outcome != Outcome::Made, 18, "a server that is over counts on")?;
+    }
+    // Its record expires.
+    state.servers[server] = Server::default();
+    state.history.servers[server] = Default::default();
     Ok(())
 }
 
@@ -117,7 +171,8 @@ fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) 
 
 /// A deregistration without a response is retried.
 fn ask_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
-    if !store.rules.deregisters_again || !state.servers[server].is_deregistered() {
+    let seen = &state.servers[server];
+    if !store.rules.deregisters_again || !seen.is_deregistered() || seen.is_over() {
         return Ok(());
     }
     for at in 0..LOBBIES {
@@ -215,6 +270,9 @@ fn enter(store: &Store<'_>, state: &State, at: usize, now: u8) -> Result<(), Bro
 
 /// Long after, when everything lapsed: each lobby may end, and gives its place back.
 fn end_all(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
+    for server in 0..SERVERS {
+        end_started(store, state, server)?;
+    }
     for at in 0..LOBBIES {
         let lobby = state.lobbies[at];
         if !lobby.is_there() || lobby.stage == Stage::Ended {
@@ -237,10 +295,10 @@ fn fill(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
     for server in 0..SERVERS {
         let seen = state.servers[server];
         if seen.is_there() && seen.is_deregistered() {
-            let sent = Sent::LetGo { server, allotted: seen.allotted, is_silent: false, now: FAR };
+            let sent = Sent::LetGo { server, allotted: seen.allotted, how: Gone::Deregistered, now: FAR };
             send(store, state, &sent)?;
         } else if seen.is_there() && seen.lease_until <= FAR {
-            let sent = Sent::LetGo { server, allotted: seen.allotted, is_silent: true, now: FAR };
+            let sent = Sent::LetGo { server, allotted: seen.allotted, how: Gone::Silent, now: FAR };
             send(store, state, &sent)?;
         }
     }
@@ -268,6 +326,7 @@ fn fill(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
             block: seen.next_block(store.rules, cap).map(|block| block.min(1)),
             cap,
             may_create: true,
+            requests: false,
             now: FAR,
         };
         match send(store, state, &Sent::Create(creation))? {

@@ -48,6 +48,9 @@ use crate::{
 /// Scenes of each kind of write.
 const SCENES: usize = 240;
 
+/// Writes that nothing refuses.
+const UNCONDITIONAL: [&str; 2] = ["note how long a start took", "note a failed start"];
+
 macro_rules! variants {
     ($($name:ident)*) => {
         /// The model's writes, and the name of one: without a new one here, the tests do not compile.
@@ -62,6 +65,7 @@ macro_rules! variants {
 variants! {
     TakeFree TakeParty TakeOver HideFull HideSilent Ready Close Reopen MakePrivate MakePublic Drain Connect Leave Keep ChangeTokens ExtendLease ShowRevived
     End Create Begin Draw Register AllotAhead Heartbeat ShowServer Deregister HideServer LetGo TakeBack
+    BeginNursery DrawInNursery NoteStart NoteFailure BlockNursery FailLaunch Retire StopIdle NoteIdle NoteHandle NoteEnded OpenOnLaunched LetLaunchedGo
 }
 
 /// A scene whose call was captured.
@@ -152,13 +156,16 @@ fn judge(case: &Case, (answer, after): &Made, rules: &Rules, without: Bits) -> R
         Table::Lobbies => Part::Lobby,
         Table::Servers => Part::Server,
         _ if matches!(sent, Sent::Begin { .. } | Sent::Draw { .. }) => Part::Head,
+        _ if parts[at].key.values().any(|key| key.to_string().contains("nursery/")) => Part::Nursery,
         _ => Part::Ledger,
     };
     let refused: Vec<Part> = wire::refusals(answer)?.into_iter().map(kind).collect();
     // Of several parts that refuse, the one that the store reads first.
     let order = match sent {
-        Sent::Create(_) => [Part::Lobby, Part::Ledger, Part::Server, Part::Head],
-        _ => [Part::Lobby, Part::Server, Part::Head, Part::Ledger],
+        Sent::Create(creation) if !creation.requests => {
+            [Part::Lobby, Part::Ledger, Part::Server, Part::Head, Part::Nursery]
+        }
+        _ => [Part::Lobby, Part::Server, Part::Head, Part::Ledger, Part::Nursery],
     };
     let decides = order.into_iter().find(|part| refused.contains(part));
     let is_same = match outcome {
@@ -195,6 +202,8 @@ fn is_changed_elsewhere(before: &State, after: &State, parts: &[wire::Part]) -> 
         || (0..SERVERS).any(is_server)
         || before.head != after.head && !is_named("head/")
         || before.ledger != after.ledger && !is_named("allotted/")
+        || before.on_demand.counted != after.on_demand.counted && !is_named("allotted/")
+        || before.on_demand.nursery != after.on_demand.nursery && !is_named("nursery/")
 }
 
 #[test]
@@ -221,7 +230,10 @@ fn every_write_of_the_model_does_what_the_store_sends() {
         println!("{kind}: {} differences, the first: {}", all.len(), all[0]);
     }
     assert!(differences.is_empty(), "{} kinds of writes differ", differences.len());
-    let is_both = |kind: &str| counts.get(kind).is_some_and(|counts| counts.iter().all(|count| *count > 0));
+    let is_both = |kind: &str| {
+        let is_refused = |refused: u32| refused > 0 || UNCONDITIONAL.contains(&kind);
+        counts.get(kind).is_some_and(|[made, refused]| *made > 0 && is_refused(*refused))
+    };
     assert!(KINDS.iter().all(|(kind, _)| is_both(kind)), "never written or never refused: {counts:?}");
     let bugs = CASES.iter().filter_map(|case| match applied(case, &case.rules, Bits::default()).0 {
         Outcome::Bug(what) => Some(what),

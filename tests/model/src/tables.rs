@@ -8,7 +8,11 @@ pub(super) const SEATS: usize = 5;
 /// The seat that tries whether a lobby can be entered once all is settled.
 pub(super) const SPARE: usize = SEATS - 1;
 /// Game servers.
-pub(super) const SERVERS: usize = 2;
+pub(super) const SERVERS: usize = 3;
+/// Draws of a nursery.
+pub(super) const DRAWS: usize = 6;
+/// The registration of a server that has only been requested.
+pub(super) const REQUEST: u8 = 7;
 /// When every configuration begins; far enough from 0 that no time before it is negative.
 pub(super) const EPOCH: u8 = 20;
 /// Later than everything but [`NEVER`].
@@ -97,6 +101,8 @@ pub(super) struct Lobby {
     pub(super) idle: u8,
     /// Its capacity for parties, where finds' is lower; 0 where its mode seats none.
     pub(super) max_party: u8,
+    /// Whether it waits for its server to be started.
+    pub(super) waits: bool,
     pub(super) taken: u8,
     pub(super) reserved: Seats,
     pub(super) connected: Seats,
@@ -125,6 +131,66 @@ pub(super) struct Server {
     pub(super) ranked_at: u8,
     pub(super) auto_ready: bool,
     pub(super) expires: bool,
+    pub(super) launch: Launch,
+}
+
+/// What a server has that Muster had started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Launch {
+    /// None of a server that Muster had not started.
+    pub(super) stage: Option<LaunchStage>,
+    pub(super) deadline: u8,
+    pub(super) idle_since: u8,
+    pub(super) has_handle: bool,
+    pub(super) has_ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum LaunchStage {
+    Requested,
+    Running,
+    Stopping,
+    Failed,
+    Gone,
+}
+
+/// What there is for servers on demand beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct OnDemand {
+    /// Servers that count in the ledger.
+    pub(super) counted: u8,
+    pub(super) nursery: Nursery,
+    /// The servers of nurseries that have a place in the tables, as somebody first came to it.
+    pub(super) nests: [NestAt; SERVERS],
+    pub(super) processes: [Process; SERVERS],
+}
+
+/// The nursery of the one placement pool there is; nothing is there while `first` is 0 and no start failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Nursery {
+    /// What its first server is known by.
+    pub(super) first: u8,
+    pub(super) drawn_at: u8,
+    /// The draws, each a lobby's; 0 is none.
+    pub(super) drawn: [u8; DRAWS],
+    pub(super) failures: u8,
+    pub(super) blocked_until: u8,
+}
+
+/// A server of a nursery: that one's first, 0 for none, and the number counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct NestAt {
+    pub(super) first: u8,
+    pub(super) nth: u8,
+}
+
+/// The process of a start: the starter starts it once, however often it is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Process {
+    #[default]
+    None,
+    Runs,
+    Ended,
 }
 
 /// A lease as a server set it.
@@ -222,6 +288,28 @@ pub(super) struct Rules {
     pub(super) counts_exactly: bool,
     /// How long a burst is young.
     pub(super) young: u8,
+    /// What the version says of servers on demand, if it has them.
+    pub(super) starts: Option<Starts>,
+}
+
+/// Servers on demand: how many, and how long things last, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Starts {
+    /// Lobbies of one server.
+    pub(super) capacity: u8,
+    /// Servers that may be requested or run at one time.
+    pub(super) servers_max: u8,
+    /// How long one may take to register.
+    pub(super) start: u8,
+    /// How much longer its places count.
+    pub(super) grace: u8,
+    /// How long one stays without lobbies.
+    pub(super) idle: u8,
+    /// By how much the index of servers lags at most.
+    pub(super) lag: u8,
+    /// Failures in a row that block the nursery, and for how long.
+    pub(super) failures: u8,
+    pub(super) blocked: u8,
 }
 
 pub(super) fn first(bits: u8) -> impl Iterator<Item = usize> {
@@ -363,7 +451,67 @@ impl Lobby {
     }
 }
 
+impl LaunchStage {
+    pub(super) const fn is_over(self) -> bool {
+        matches!(self, Self::Stopping | Self::Failed | Self::Gone)
+    }
+}
+
+impl Nursery {
+    pub(super) fn count(&self) -> u8 {
+        self.drawn.iter().filter(|mark| **mark > 0).count() as u8
+    }
+
+    /// The position of a draw.
+    pub(super) fn position(&self, mark: u8) -> Option<u8> {
+        self.drawn.iter().position(|drawn| *drawn == mark).map(|position| position as u8)
+    }
+
+    /// Adds a draw, unless there are as many as the model holds.
+    pub(super) fn draw(&mut self, mark: u8) -> bool {
+        let free = self.drawn.iter_mut().find(|drawn| **drawn == 0);
+        free.map(|free| *free = mark).is_some()
+    }
+}
+
 impl Server {
+    /// As its request puts it, without a lobby so far.
+    pub(super) fn requested(starts: &Starts, now: u8) -> Self {
+        Self {
+            registration: REQUEST,
+            used: 0,
+            allotted: 0,
+            cap_checked: 0,
+            capacity: starts.capacity,
+            lease_until: now + starts.start + starts.grace,
+            lease: 0,
+            beat_at: now,
+            free_from: now,
+            ranked_at: now,
+            auto_ready: false,
+            expires: false,
+            launch: Launch {
+                stage: Some(LaunchStage::Requested),
+                deadline: now + starts.start,
+                ..Launch::default()
+            },
+        }
+    }
+
+    pub(super) fn is_requested(&self) -> bool {
+        self.launch.stage == Some(LaunchStage::Requested)
+    }
+
+    /// Whether Muster had it started, and it is to end or has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.launch.stage.is_some_and(LaunchStage::is_over)
+    }
+
+    /// Whether it counts in the ledger.
+    pub(super) fn is_counted(&self) -> bool {
+        self.is_there() && self.launch.stage.is_some() && !self.expires
+    }
+
     pub(super) fn is_there(&self) -> bool {
         self.registration > 0
     }
@@ -393,6 +541,11 @@ impl Server {
 }
 
 impl Rules {
+    /// The rules of servers on demand, in a world that has them.
+    pub(super) fn starts(&self) -> Starts {
+        self.starts.unwrap_or_else(|| panic!("a world without servers on demand"))
+    }
+
     pub(super) fn capacity(&self, access: Access) -> u8 {
         match access {
             Access::Find(_) => self.max_players,

@@ -21,35 +21,219 @@ use crate::{
 /// A write, single or a transaction, with everything that its writer put into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sent {
-    TakeFree { lobby: usize, seat: usize, until: u8, access: Access, hiding: Hiding, now: u8 },
+    TakeFree {
+        lobby: usize,
+        seat: usize,
+        until: u8,
+        access: Access,
+        hiding: Hiding,
+        now: u8,
+    },
     TakeParty(Claim),
-    TakeOver { lobby: usize, seat: usize, mate: Mate, until: u8, access: Access, seen: SeenLapsed, now: u8 },
-    HideFull { lobby: usize, lapse: u8, vacated_at: u8 },
-    HideSilent { lobby: usize, now: u8 },
-    Ready { lobby: usize, reserved: Seats, anew: u8, is_full: bool, now: u8 },
-    Close { lobby: usize, now: u8 },
-    Reopen { lobby: usize, is_private: bool, now: u8 },
-    MakePrivate { lobby: usize, now: u8 },
-    MakePublic { lobby: usize, is_closed: bool, now: u8 },
-    Drain { lobby: usize, now: u8 },
-    Connect { lobby: usize, seat: usize, token: u8, write: u8, until: u8, seen: SeenSeat, now: u8 },
-    Leave { lobby: usize, seat: usize, mate: Mate, how: Left, is_hidden: bool, seen: SeenSeat, now: u8 },
-    Keep { lobby: usize, seat: usize, token: u8, until: u8, is_early: bool, seen: SeenSeat, now: u8 },
-    ChangeTokens { lobby: usize, seat: usize, next: Tokens, seen: SeenSeat, now: u8 },
-    ExtendLease { lobby: usize, server: usize, lease: Lease },
-    ShowRevived { lobby: usize },
-    End { seen: SeenIdle, lobby: usize, server: usize, cause: EndCause, now: u8 },
+    TakeOver {
+        lobby: usize,
+        seat: usize,
+        mate: Mate,
+        until: u8,
+        access: Access,
+        seen: SeenLapsed,
+        now: u8,
+    },
+    HideFull {
+        lobby: usize,
+        lapse: u8,
+        vacated_at: u8,
+    },
+    HideSilent {
+        lobby: usize,
+        now: u8,
+    },
+    Ready {
+        lobby: usize,
+        reserved: Seats,
+        anew: u8,
+        is_full: bool,
+        now: u8,
+    },
+    Close {
+        lobby: usize,
+        now: u8,
+    },
+    Reopen {
+        lobby: usize,
+        is_private: bool,
+        now: u8,
+    },
+    MakePrivate {
+        lobby: usize,
+        now: u8,
+    },
+    MakePublic {
+        lobby: usize,
+        is_closed: bool,
+        now: u8,
+    },
+    Drain {
+        lobby: usize,
+        now: u8,
+    },
+    Connect {
+        lobby: usize,
+        seat: usize,
+        token: u8,
+        write: u8,
+        until: u8,
+        seen: SeenSeat,
+        now: u8,
+    },
+    Leave {
+        lobby: usize,
+        seat: usize,
+        mate: Mate,
+        how: Left,
+        is_hidden: bool,
+        seen: SeenSeat,
+        now: u8,
+    },
+    Keep {
+        lobby: usize,
+        seat: usize,
+        token: u8,
+        until: u8,
+        is_early: bool,
+        seen: SeenSeat,
+        now: u8,
+    },
+    ChangeTokens {
+        lobby: usize,
+        seat: usize,
+        next: Tokens,
+        seen: SeenSeat,
+        now: u8,
+    },
+    ExtendLease {
+        lobby: usize,
+        server: usize,
+        lease: Lease,
+    },
+    ShowRevived {
+        lobby: usize,
+    },
+    End {
+        seen: SeenIdle,
+        lobby: usize,
+        server: usize,
+        cause: EndCause,
+        now: u8,
+    },
     Create(Creation),
-    Begin { seen: Option<Head>, first: usize, taken: Option<u8>, now: u8 },
-    Draw { first: u8 },
-    Register { server: usize, item: Server, seen: Option<Server> },
-    AllotAhead { server: usize, registration: u8, block: u8, cap: u8 },
-    Heartbeat { server: usize, now: u8 },
-    ShowServer { server: usize, registration: u8 },
-    Deregister { server: usize, registration: u8 },
-    HideServer { server: usize, used: u8, now: u8 },
-    LetGo { server: usize, allotted: u8, is_silent: bool, now: u8 },
-    TakeBack { server: usize, allotted: u8, block: u8 },
+    Begin {
+        seen: Option<Head>,
+        first: usize,
+        taken: Option<u8>,
+        now: u8,
+    },
+    Draw {
+        first: u8,
+    },
+    Register {
+        server: usize,
+        item: Server,
+        seen: Option<Server>,
+    },
+    AllotAhead {
+        server: usize,
+        registration: u8,
+        block: u8,
+        cap: u8,
+    },
+    Heartbeat {
+        server: usize,
+        now: u8,
+    },
+    ShowServer {
+        server: usize,
+        registration: u8,
+    },
+    Deregister {
+        server: usize,
+        registration: u8,
+    },
+    HideServer {
+        server: usize,
+        used: u8,
+        now: u8,
+    },
+    LetGo {
+        server: usize,
+        allotted: u8,
+        how: Gone,
+        now: u8,
+    },
+    TakeBack {
+        server: usize,
+        allotted: u8,
+        block: u8,
+    },
+    BeginNursery {
+        first: u8,
+        mark: u8,
+        seen: Option<SeenNursery>,
+        looked_at: u8,
+        now: u8,
+    },
+    DrawInNursery {
+        first: u8,
+        mark: u8,
+        now: u8,
+    },
+    NoteStart,
+    NoteFailure,
+    BlockNursery {
+        failures: u8,
+        until: u8,
+    },
+    FailLaunch {
+        server: usize,
+        now: u8,
+    },
+    Retire {
+        server: usize,
+        now: u8,
+    },
+    StopIdle {
+        server: usize,
+        since: u8,
+        now: u8,
+    },
+    /// Since when a server is without lobbies; 0 for one that has some.
+    NoteIdle {
+        server: usize,
+        since: u8,
+    },
+    NoteHandle {
+        server: usize,
+    },
+    NoteEnded {
+        server: usize,
+    },
+    OpenOnLaunched {
+        lobby: usize,
+        server: usize,
+        until: u8,
+    },
+    LetLaunchedGo {
+        server: usize,
+        allotted: u8,
+        has_failed: bool,
+    },
+}
+
+/// A nursery as it was seen, by its first server and the number of its draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SeenNursery {
+    pub(super) first: u8,
+    pub(super) count: u8,
 }
 
 /// A party's claim on free seats of a lobby.
@@ -99,6 +283,17 @@ impl SeenSeat {
     }
 }
 
+/// Why a server is let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Gone {
+    /// It is silent.
+    Silent,
+    /// It deregistered.
+    Deregistered,
+    /// It deregistered, and its last lobby has just ended: unless it counts in the ledger.
+    Emptied,
+}
+
 /// How a seat is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Left {
@@ -133,6 +328,8 @@ pub(super) struct Creation {
     pub(super) block: Option<u8>,
     pub(super) cap: u8,
     pub(super) may_create: bool,
+    /// Whether it requests the server.
+    pub(super) requests: bool,
     pub(super) now: u8,
 }
 
@@ -153,6 +350,7 @@ pub(super) enum Part {
     Head,
     Ledger,
     Server,
+    Nursery,
 }
 
 /// Which conditions were evaluated, and which refused a write alone.
@@ -166,7 +364,7 @@ pub(super) struct Seen {
 pub(super) const LEFT_AT_REGISTRATION: u8 = 2;
 
 /// Words of a set of conditions.
-const WORDS: usize = 3;
+const WORDS: usize = 4;
 
 /// A bit for each of [`modelled`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -785,9 +983,9 @@ impl Store<'_> {
                     Ok(())
                 })
             }
-            Sent::LetGo { server: at, allotted, is_silent, now } => {
+            Sent::LetGo { server: at, allotted, how, now } => {
                 let server = state.servers[at];
-                if is_silent {
+                if how == Gone::Silent {
                     clause!(
                         check,
                         HideServer,
@@ -811,10 +1009,14 @@ impl Store<'_> {
                         server.is_there() && server.allotted == allotted
                     );
                 }
+                if how == Gone::Emptied {
+                    let is_uncounted = server.launch.stage.is_none();
+                    clause!(check, LetServerGo, "attribute_not_exists(#launch)", is_uncounted);
+                }
                 let write = |server: &mut Server| {
                     server.expires = true;
                     server.allotted = 0;
-                    if is_silent {
+                    if how == Gone::Silent {
                         server.free_from = NEVER;
                     }
                 };
@@ -824,7 +1026,7 @@ impl Store<'_> {
                         Ok(())
                     });
                 }
-                self.return_allotment(state, at, &check, allotted, write)
+                self.return_allotment(state, at, &check, (allotted, false), write)
             }
             Sent::TakeBack { server: at, allotted, block } => {
                 let server = state.servers[at];
@@ -836,11 +1038,11 @@ impl Store<'_> {
                 );
                 let rest = allotted.saturating_sub(block);
                 clause!(check, GiveBackAllotment, "#used <= :rest", server.is_there() && server.used <= rest);
-                self.return_allotment(state, at, &check, block, |server| {
+                self.return_allotment(state, at, &check, (block, false), |server| {
                     server.allotted = server.allotted.wrapping_sub(block);
                 })
             }
-            _ => Outcome::Bug("no write of a server"),
+            _ => self.on_demand(state, sent),
         }
     }
 
@@ -933,11 +1135,16 @@ impl Store<'_> {
         state: &mut State,
         at: usize,
         server: &Check,
-        block: u8,
+        (block, is_counted): (u8, bool),
         write: impl FnOnce(&mut Server),
     ) -> Outcome {
         let mut ledger = Check::default();
-        clause!(ledger, ReturnAllotment, "#allotted >= :block", state.ledger >= block);
+        if is_counted {
+            clause!(ledger, UncountServer, "#allotted >= :block", state.ledger >= block);
+            clause!(ledger, UncountServer, "#servers >= :one", state.on_demand.counted >= 1);
+        } else {
+            clause!(ledger, ReturnAllotment, "#allotted >= :block", state.ledger >= block);
+        }
         self.note(&[server, &ledger]);
         if self.is_failing(server) {
             return Outcome::Refused(Part::Server);
@@ -947,6 +1154,7 @@ impl Store<'_> {
         }
         write(&mut state.servers[at]);
         state.ledger = state.ledger.wrapping_sub(block);
+        state.on_demand.counted = state.on_demand.counted.wrapping_sub(is_counted.into());
         Outcome::Made
     }
 
@@ -1024,40 +1232,33 @@ impl Store<'_> {
         let (lobby, server) = (state.lobbies[at], state.servers[server_at]);
         let mut check = Check::default();
         clause!(check, PutLobby, "attribute_not_exists(#lobby_id)", !lobby.is_there());
-        let mut place = Check::default();
         let last = seen.capacity.saturating_sub(1);
         let is_last = seen.used >= last;
-        if is_last {
-            clause!(place, TakePlace, "#used = :last", server.is_there() && server.used == last);
+        let place = if creation.requests {
+            let mut place = Check::default();
+            clause!(place, RequestServer, "attribute_not_exists(#server)", !server.is_there());
+            place
         } else {
-            clause!(place, TakePlace, "#used < :last", server.is_there() && server.used < last);
-        }
-        if block.is_none_or(|block| block == 0) {
-            clause!(place, TakePlace, "#used < #allotted", server.used < server.allotted);
-        }
-        if block.is_none() {
-            clause!(place, TakePlace, "#cap_checked = :cap", server.cap_checked == cap);
-        }
-        if block.is_some_and(|block| block > 0) {
-            clause!(place, TakePlace, "#allotted = :allotted", server.allotted == seen.allotted);
-        }
-        clause!(
-            place,
-            TakePlace,
-            "#capacity = :capacity",
-            server.is_there() && server.capacity == seen.capacity
-        );
-        clause!(place, TakePlace, "#registration = :registration", server.registration == seen.registration);
-        clause!(place, TakePlace, "#lease_until > :now", server.lease_until > now);
-        clause!(place, TakePlace, "attribute_not_exists(#expires_at)", !server.expires);
-        let ledger = block.map_or_else(Check::default, |block| self.allotting(state, cap, block));
+            Self::taking_place(&server, creation)
+        };
+        let ledger = match block {
+            Some(block) if creation.requests => self.allotting_and_counting(state, cap, block),
+            Some(block) => self.allotting(state, cap, block),
+            None => Check::default(),
+        };
         self.note(&[&check, &place, &ledger]);
-        for (check, part) in [(&check, Part::Lobby), (&ledger, Part::Ledger), (&place, Part::Server)] {
+        // A server that was to be requested and is there may have a place, whatever counts.
+        let (first, second) = ((&ledger, Part::Ledger), (&place, Part::Server));
+        let (first, second) = if creation.requests { (second, first) } else { (first, second) };
+        for (check, part) in [(&check, Part::Lobby), first, second] {
             if self.is_failing(check) {
                 return Outcome::Refused(part);
             }
         }
-        if !server.is_there() {
+        if creation.requests {
+            let requested = self.request(state, server_at, &seen, now);
+            note(state, requested);
+        } else if !server.is_there() {
             return Outcome::Bug("a place on a server that is not there");
         }
         let mut new = Lobby {
@@ -1069,6 +1270,7 @@ impl Store<'_> {
             lease_until: seen.lease_until,
             idle: self.rules.idle,
             max_party: self.rules.max_party,
+            waits: seen.is_requested(),
             taken: 1 + u8::from(mate.is_some()),
             ..Lobby::default()
         };
@@ -1091,6 +1293,37 @@ impl Store<'_> {
         let created = state.history.created(self.rules, creation, &new, state.cap);
         note(state, created);
         Outcome::Made
+    }
+
+    /// The condition of a place on `server`, which its creation saw.
+    fn taking_place(server: &Server, creation: &Creation) -> Check {
+        let Creation { seen, block, cap, now, .. } = *creation;
+        let mut place = Check::default();
+        let last = seen.capacity.saturating_sub(1);
+        if seen.used >= last {
+            clause!(place, TakePlace, "#used = :last", server.is_there() && server.used == last);
+        } else {
+            clause!(place, TakePlace, "#used < :last", server.is_there() && server.used < last);
+        }
+        if block.is_none_or(|block| block == 0) {
+            clause!(place, TakePlace, "#used < #allotted", server.used < server.allotted);
+        }
+        if block.is_none() {
+            clause!(place, TakePlace, "#cap_checked = :cap", server.cap_checked == cap);
+        }
+        if block.is_some_and(|block| block > 0) {
+            clause!(place, TakePlace, "#allotted = :allotted", server.allotted == seen.allotted);
+        }
+        clause!(
+            place,
+            TakePlace,
+            "#capacity = :capacity",
+            server.is_there() && server.capacity == seen.capacity
+        );
+        clause!(place, TakePlace, "#registration = :registration", server.registration == seen.registration);
+        clause!(place, TakePlace, "#lease_until > :now", server.lease_until > now);
+        clause!(place, TakePlace, "attribute_not_exists(#expires_at)", !server.expires);
+        place
     }
 
     fn check_head(&self, check: &mut Check, head: &Head, seen: Option<Head>, now: u8) {
@@ -1183,6 +1416,8 @@ pub(super) fn note(state: &mut State, result: Result<(), Broken>) {
     }
 }
 
+mod on_demand;
+
 /// What holds of the tables at every instant.
 pub(super) fn check_tables(rules: &Rules, state: &State) -> Result<(), Broken> {
     let mut allotted = 0_u32;
@@ -1193,6 +1428,11 @@ pub(super) fn check_tables(rules: &Rules, state: &State) -> Result<(), Broken> {
         broken(server.used > server.allotted, 2, "a server runs more than it is allotted")?;
     }
     broken(allotted != u32::from(state.ledger), 2, "what is allotted does not add up to the ledger")?;
+    if let Some(starts) = &rules.starts {
+        let counted = state.servers.iter().filter(|server| server.is_counted()).count();
+        broken(counted != usize::from(state.on_demand.counted), 18, "the ledger counts other servers")?;
+        broken(counted > usize::from(starts.servers_max), 15, "more servers than may be started")?;
+    }
     for (at, lobby) in state.lobbies.iter().enumerate().filter(|(_, lobby)| lobby.is_there()) {
         let history = &state.history.lobbies[at];
         let is_over = lobby.stage == Stage::Ended;

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use shared::{
@@ -12,7 +13,8 @@ use shared::{
     models::{
         availability::{Access as StoredAccess, Availability as StoredAvailability, Refusal},
         generations::Generations,
-        ids::{BurstSecret, LobbyId, SeatId, ServerKey, StartId, WriteId},
+        ids::{BurstSecret, LobbyId, SeatId, ServerId, ServerKey, StartId, WriteId},
+        launch::{Launch as StoredLaunch, LaunchStage as StoredLaunchStage},
         lobby::{EndCause as StoredCause, Lobby as StoredLobby, Stage as StoredStage},
         pool::Pool,
         server::{PlacementPool, Server as StoredServer},
@@ -27,8 +29,8 @@ use crate::{
     conditions::Table,
     mutations::UNMAPPED,
     tables::{
-        Access, Availability, EndCause, Head, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Seats, Server,
-        Stage, Tokens, first,
+        Access, Availability, DRAWS, EndCause, Head, LOBBIES, Launch, LaunchStage, Lobby, NEVER, Nursery,
+        Rules, SEATS, SERVERS, Seats, Server, Stage, Tokens, first,
     },
 };
 
@@ -159,7 +161,10 @@ pub(super) fn lobby(rules: &Rules, at: usize, of: &Lobby) -> StoredLobby {
         server: (of.server > 0).then(|| server_key(usize::from(of.server) - 1)),
         start: Some(start().mark()),
         lease_until: time(of.lease_until),
-        launch: None,
+        launch: of.waits.then(|| {
+            let at = time(1);
+            read(json!({ "requested_at": at, "expected_at": at, "deadline": at }))
+        }),
         freed_at: maybe(of.freed_at),
         ports: read(json!({})),
         tag_digests: TagDigests::default(),
@@ -208,6 +213,7 @@ fn lobby_back(of: &StoredLobby) -> Lobby {
         freed_at: of.freed_at.map_or(0, ticks),
         idle: whole(u64::from(of.idle_secs) * 1_000, TICK_MS),
         max_party: of.max_players_party.map_or(0, |capacity| u8::try_from(capacity).unwrap()),
+        waits: of.launch.is_some(),
         taken: u8::try_from(of.taken).unwrap(),
         reserved: seats_back(&of.reserved),
         connected: seats_back(&of.connected),
@@ -271,7 +277,43 @@ pub(super) fn server(at: usize, of: &Server) -> StoredServer {
         beat_at: time(of.beat_at),
         lease_ms: (of.lease > 0).then(|| u64::from(of.lease) * TICK_MS),
         auto_ready: of.auto_ready,
+        launch: of.launch.stage.map(|_| StoredLaunch {
+            version_id: parsed("0"),
+            requested_at: time(1),
+            expected_at: Some(time(1)),
+            deadline: time(of.launch.deadline),
+            idle_secs: 60,
+        }),
+        stage: of.launch.stage.map(stage),
+        idle_since: maybe(of.launch.idle_since),
+        handle: of.launch.has_handle.then(|| HANDLE.to_owned()),
+        ended_at: of.launch.has_ended.then(|| time(1)),
         ..StoredServer::standing(registered, (parsed("g"), placement()), (capacity, ports), time(1))
+    }
+}
+
+/// What a starter calls a server.
+pub(super) const HANDLE: &str = "handle";
+
+const fn stage(of: LaunchStage) -> StoredLaunchStage {
+    match of {
+        LaunchStage::Requested => StoredLaunchStage::Requested,
+        LaunchStage::Running => StoredLaunchStage::Running,
+        LaunchStage::Stopping => StoredLaunchStage::Stopping,
+        LaunchStage::Failed => StoredLaunchStage::Failed,
+        LaunchStage::Gone => StoredLaunchStage::Gone,
+    }
+}
+
+fn launch_back(of: &StoredServer) -> Launch {
+    use LaunchStage::{Failed, Gone, Requested, Running, Stopping};
+    let stages = [Requested, Running, Stopping, Failed, Gone];
+    Launch {
+        stage: of.stage.map(|stored| stages.into_iter().find(|known| stage(*known) == stored).unwrap()),
+        deadline: of.launch.as_ref().map_or(0, |launch| ticks(launch.deadline)),
+        idle_since: of.idle_since.map_or(0, ticks),
+        has_handle: of.handle.is_some(),
+        has_ended: of.ended_at.is_some(),
     }
 }
 
@@ -290,6 +332,59 @@ fn server_back(of: &StoredServer, expires: bool) -> Server {
         ranked_at: sight_ticks(of.ranked_at),
         auto_ready: of.auto_ready,
         expires,
+        launch: launch_back(of),
+    }
+}
+
+/// The first server of a nursery.
+pub(super) fn first_server(first: u8) -> ServerId {
+    parsed(&format!("nest-{first}"))
+}
+
+/// A lobby's draw as it is stored, by the model's number of it.
+pub(super) fn mark(of: u8) -> String {
+    let (lobby, in_vain) = lobby_and_vain(of);
+    let digest = ring::digest::digest(&ring::digest::SHA256, format!("{lobby}/{in_vain}").as_bytes());
+    URL_SAFE_NO_PAD.encode(&digest.as_ref()[..6])
+}
+
+/// The lobby that a draw is for, and how many of its draws were in vain.
+pub(super) fn lobby_and_vain(of: u8) -> (LobbyId, u32) {
+    (lobby_id(usize::from((of - 1) / 4)), ((of - 1) % 4).into())
+}
+
+pub(super) fn nursery_item(of: &Nursery) -> Option<Item> {
+    let mut item = plain(json!({ "pk": format!("nursery/{}", placement()) }));
+    if of.first > 0 {
+        let drawn: Vec<String> = of.drawn.iter().filter(|mark| **mark > 0).map(|of| mark(*of)).collect();
+        let (first, secret) = (first_server(of.first), secret());
+        item.extend(plain(json!({
+            "first": first, "secret": secret.reveal(), "drawn_at": head_time(of.drawn_at), "drawn": drawn,
+        })));
+    }
+    if of.failures > 0 {
+        item.insert("failures".to_owned(), json!(of.failures));
+    }
+    if of.blocked_until > 0 {
+        item.insert("blocked_until".to_owned(), json!(head_time(of.blocked_until)));
+    }
+    Some(item).filter(|item| item.len() > 1)
+}
+
+fn nursery_back(item: &Item) -> Nursery {
+    let time_of =
+        |name: &str| item.get(name).map_or(0, |at| whole(at.as_u64().unwrap() - BEGAN_AT, HEAD_TICK_MS));
+    let all: Vec<u8> = (1..=4 * LOBBIES as u8).collect();
+    let marks = item.get("drawn").and_then(Value::as_array).cloned().unwrap_or_default();
+    let number = |text: &Value| *all.iter().find(|of| json!(mark(**of)) == *text).unwrap();
+    let mut drawn = [0; DRAWS];
+    marks.iter().zip(&mut drawn).for_each(|(text, place)| *place = number(text));
+    Nursery {
+        first: item.get("first").map_or(0, |first| number_of(first.as_str().unwrap())),
+        drawn_at: time_of("drawn_at"),
+        drawn,
+        failures: item.get("failures").map_or(0, |count| count.as_u64().unwrap() as u8),
+        blocked_until: time_of("blocked_until"),
     }
 }
 
@@ -340,8 +435,21 @@ pub(super) fn item(rules: &Rules, state: &State, table: Table, key: &Item) -> Op
                 "positions": positions, "is_announced": is_announced,
             }))
         }),
+        Table::Ledger if of("pk").starts_with("nursery/") => nursery_item(&state.on_demand.nursery),
         Table::Ledger => {
-            (state.ledger > 0).then(|| plain(json!({ "pk": of("pk"), "allotted": state.ledger })))
+            let counts =
+                [("allotted".to_owned(), state.ledger), (placement().place(), state.on_demand.counted)];
+            // Where servers count, something was allotted.
+            let is_there = |(name, count): &(String, u8)| {
+                *count > 0 || name == "allotted" && state.on_demand.counted > 0
+            };
+            let counts: Item =
+                counts.into_iter().filter(is_there).map(|(name, count)| (name, json!(count))).collect();
+            let mut item = plain(json!({ "pk": of("pk") }));
+            (!counts.is_empty()).then(|| {
+                item.extend(counts);
+                item
+            })
         }
         Table::Clients => panic!("the model has no clients"),
     }
@@ -349,7 +457,7 @@ pub(super) fn item(rules: &Rules, state: &State, table: Table, key: &Item) -> Op
 
 /// `item` as the model can know it: without the attributes that it has not, out of sight in one way only.
 pub(super) fn known(table: Table, item: Option<Item>) -> Option<Item> {
-    let mut item = item.filter(|item| item.get("allotted") != Some(&json!(0)) || table != Table::Ledger)?;
+    let mut item = item?;
     item.retain(|name, _| !UNMAPPED.iter().any(|left| (left.0, left.1) == (table, name.as_str())));
     for (name, value) in &mut item {
         match (table, name.as_str()) {
@@ -357,14 +465,15 @@ pub(super) fn known(table: Table, item: Option<Item>) -> Option<Item> {
                 let time = Timestamp(value.as_u64().unwrap());
                 *value = json!(if sight_ticks(time) == NEVER { sight(NEVER) } else { time });
             }
-            (Table::Servers, "expires_at") => *value = json!(true),
+            (Table::Servers, "expires_at" | "ended_at") => *value = json!(true),
             (Table::Lobbies, "lapsed") => value.as_array_mut().unwrap().sort_by_key(ToString::to_string),
             _ => {}
         }
     }
     // Not there, or empty: the same to every reader.
     item.retain(|name, value| name != "lapsed" || *value != json!([]));
-    Some(item)
+    item.retain(|_, value| table != Table::Ledger || *value != json!(0));
+    Some(item).filter(|item| table != Table::Ledger || item.len() > 1)
 }
 
 /// Nothing that the model has is lost on the way to an item and back.
@@ -383,6 +492,9 @@ pub(super) fn check_both_ways(rules: &Rules, state: &State) {
         let opened_at = whole(opened_at.0 - BEGAN_AT, HEAD_TICK_MS);
         let (first, positions) = (number_of(first.as_str()) + 1, u8::try_from(positions).unwrap());
         assert_eq!(Head { first, opened_at, positions, is_announced }, state.head);
+    }
+    if let Some(item) = nursery_item(&state.on_demand.nursery) {
+        assert_eq!(nursery_back(&item), state.on_demand.nursery);
     }
     assert!(SEATS <= 8 && rules.max_players <= rules.max_direct);
 }

@@ -21,11 +21,13 @@ use crate::{
     history::History,
     programs::{Actor, end_as_seen, hide_full, registration_of, take_over},
     tables::{
-        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, Mate, NEVER, Rules,
-        SEATS, SERVERS, Server, Stage, Tokens,
+        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Launch, Lease, Lobby, Mate, NEVER,
+        OnDemand, Rules, SEATS, SERVERS, Server, Stage, Starts, Tokens,
     },
-    writes::{Claim, Creation, Left, Outcome, Part, SeenSeat, Sent},
+    writes::{Claim, Creation, Gone, Left, Outcome, Part, SeenSeat, Sent},
 };
+
+mod on_demand;
 
 fn shown(seat: usize, token: u8) -> generations::ShownSeat {
     generations::ShownSeat { seat_id: mapping::seat_id(seat), generation: token.into() }
@@ -152,6 +154,24 @@ pub(super) const KINDS: &[Kind] = &[
     ("let a deregistered server go", |dice| dice.let_go(false, false)),
     ("let a deregistered server go with its allotment", |dice| dice.let_go(false, true)),
     ("take an allotment back", Dice::take_back),
+    ("let a deregistered server go after its last lobby", Dice::let_emptied_go),
+    ("request a server", Dice::request),
+    ("begin a nursery", |dice| dice.begin_nursery(false)),
+    ("begin a nursery in place of a full one", |dice| dice.begin_nursery(true)),
+    ("draw in a nursery", Dice::draw_in_nursery),
+    ("note how long a start took", Dice::note_start),
+    ("note a failed start", Dice::note_failure),
+    ("block a nursery", Dice::block_nursery),
+    ("fail a requested server", Dice::fail),
+    ("retire a silent started server", Dice::retire),
+    ("stop an idle server", Dice::stop_idle),
+    ("note that a server is idle", |dice| dice.note_idle(true)),
+    ("note that a server has lobbies", |dice| dice.note_idle(false)),
+    ("note a started server's handle", Dice::note_handle),
+    ("note the end of a process", Dice::note_ended),
+    ("open a lobby on its started server", Dice::open_on_launched),
+    ("let a started server go", Dice::let_launched_go),
+    ("register: a requested one", Dice::register_requested),
 ];
 
 /// Nothing that the store returns is judged beyond its call.
@@ -198,6 +218,16 @@ impl Dice {
             patience: 0,
             counts_exactly: false,
             young: 0,
+            starts: Some(Starts {
+                capacity: random.u8(1..=3),
+                servers_max: random.u8(1..=3),
+                start: 1,
+                grace: 1,
+                idle: 1,
+                lag: 1,
+                failures: 3,
+                blocked: 60,
+            }),
         };
         let now = EPOCH + random.u8(1..=4);
         Self { random, rules, now }
@@ -358,6 +388,7 @@ impl Dice {
             ranked_at,
             auto_ready: self.one_in(2),
             expires: self.one_in(6),
+            launch: Launch::default(),
         };
         if self.one_in(4) {
             (server.capacity, server.ranked_at, server.free_from) = (0, NEVER, NEVER);
@@ -416,6 +447,7 @@ impl Dice {
             head: Head::default(),
             lobbies: Default::default(),
             servers: Default::default(),
+            on_demand: OnDemand::default(),
             actors: [Actor::default(); crate::ACTORS],
             late: None,
             copies: 0,
@@ -955,6 +987,7 @@ impl Dice {
             block,
             cap,
             may_create: true,
+            requests: false,
             now,
         };
         let lobby = if self.one_in(6) { self.lobby() } else { Lobby::default() };
@@ -1002,7 +1035,8 @@ impl Dice {
         let Creation { lobby, seat, mate, until, version, is_private, server, seen, now, .. } = *creation;
         let stage = if seen.auto_ready { Stage::Ready } else { Stage::Starting };
         let (taken, max_party) = (1 + u8::from(mate.is_some()), self.rules.max_party);
-        let bare = Lobby { stage, version, created_at: now, max_party, taken, ..Lobby::default() };
+        let waits = seen.is_requested();
+        let bare = Lobby { stage, version, created_at: now, max_party, waits, taken, ..Lobby::default() };
         let stored = shared::models::lobby::Lobby {
             is_private,
             server: Some(mapping::server_key(server)),
@@ -1181,7 +1215,8 @@ impl Dice {
         if !seen.is_there() || !is_over || !is_meant {
             return None;
         }
-        self.look(at, &seen, Sent::LetGo { server: at, allotted: seen.allotted, is_silent, now })
+        let how = if is_silent { Gone::Silent } else { Gone::Deregistered };
+        self.look(at, &seen, Sent::LetGo { server: at, allotted: seen.allotted, how, now })
     }
 
     fn take_back(&mut self) -> Option<Scene> {

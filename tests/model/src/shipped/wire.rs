@@ -50,7 +50,7 @@ pub(super) fn plain(item: &Value) -> Item {
     item.as_object().unwrap().iter().map(|(name, value)| (name.clone(), plain_value(value))).collect()
 }
 
-fn answer(status: u16, body: &Value) -> WireAnswer {
+pub(super) fn answer(status: u16, body: &Value) -> WireAnswer {
     WireAnswer { status, body: body.to_string() }
 }
 
@@ -228,7 +228,10 @@ fn apply(content: &mut Map<String, Value>, change: &Change) -> bool {
             actions.len() < count
         }
         Change::Value(name, step) => {
-            let is_head = content.get("Key").is_some_and(|key| key.to_string().contains("head/"));
+            let is_head = content.get("Key").is_some_and(|key| {
+                let key = key.to_string();
+                key.contains("head/") || key.contains("nursery/")
+            });
             let values = content.get_mut("ExpressionAttributeValues").and_then(Value::as_object_mut);
             let Some(value) = values.and_then(|values| values.get_mut(name)) else { return false };
             *value = match plain_value(value) {
