@@ -113,10 +113,20 @@ impl Scene {
         until("all processes end", || self.processes().is_empty()).await;
     }
 
-    /// Its game servers, as the operator sees them.
-    async fn servers(&self) -> Vec<Value> {
-        let list = self.local.ask(&["server", "list", "mine/prod", "--json"]).await;
-        serde_json::from_str::<Value>(&list).unwrap()["servers"].as_array().unwrap().clone()
+    /// Waits until the operator sees so many game servers: the record of one whose process has ended goes a
+    /// little later.
+    async fn expect_servers(&self, count: usize) {
+        let wait = async {
+            loop {
+                let list = self.local.ask(&["server", "list", "mine/prod", "--json"]).await;
+                let list: Value = serde_json::from_str(&list).unwrap();
+                if list["servers"].as_array().unwrap().len() == count {
+                    return;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE * 4, wait).await.unwrap_or_else(|_| panic!("in time: {count} servers"));
     }
 }
 
@@ -186,7 +196,7 @@ async fn finds_at_one_moment_start_no_process_in_vain_and_all_end() {
     drop(entered);
     scene.expect_no_process().await;
     assert_eq!(scene.started(), started);
-    assert!(scene.servers().await.is_empty());
+    scene.expect_servers(0).await;
     println!("nothing runs after {:?}", began.elapsed());
 }
 
@@ -275,7 +285,8 @@ async fn a_killed_process_ends_its_lobbies_and_the_next_find_gets_another() {
     let next = scene.seat("solo", "two").await;
     assert_ne!(lobby(&next), lobby(&seat));
     assert_eq!((scene.started(), scene.processes().len()), (2, 1));
-    assert_eq!(scene.servers().await.len(), 1, "the record of the killed one is gone");
+    // The record of the killed one is gone.
+    scene.expect_servers(1).await;
 }
 
 #[tokio::test]
@@ -316,7 +327,7 @@ async fn the_end_of_the_stack_ends_its_processes_and_the_next_one_says_so() {
         scene = Scene::on(folder, HERE).await;
         let next = scene.seat("solo", &format!("after-{end}")).await;
         assert_ne!(lobby(&next), lobby(&seat));
-        assert_eq!(scene.servers().await.len(), 1, "{end}");
+        scene.expect_servers(1).await;
         seat = next;
     }
 }
@@ -362,7 +373,7 @@ async fn twenty_lines_of_python_are_a_game_server_on_demand() {
     assert_eq!(scene.processes().len(), 1);
     drop(player);
     scene.expect_no_process().await;
-    assert!(scene.servers().await.is_empty());
+    scene.expect_servers(0).await;
     let text = scene.local.program.log();
     assert!(text.contains("has been without lobbies, and ends") || text.contains("draining"), "{text}");
 }
