@@ -185,6 +185,23 @@ fn any<F: Future + 'static>(send: impl FnOnce(Store) -> F + 'static) -> Box<dyn 
     })
 }
 
+/// Has the store create a lobby.
+fn creating(creation: StoredCreation, now: u8) -> Box<dyn FnOnce(Store) -> Sending> {
+    Box::new(move |store| {
+        Box::pin(async move {
+            vec![match store.create_lobby(&creation, mapping::time(now)).await.unwrap() {
+                CreationOutcome::Created => Outcome::Made,
+                CreationOutcome::CreatedBefore(_) | CreationOutcome::Exists(_) => {
+                    Outcome::Refused(Part::Lobby)
+                }
+                CreationOutcome::AtCap | CreationOutcome::AtServerMax => Outcome::Refused(Part::Ledger),
+                CreationOutcome::NoPlace(_) => Outcome::Refused(Part::Server),
+                other => panic!("{other:?}"),
+            }]
+        })
+    })
+}
+
 fn bug(error: &Error) -> Outcome {
     let causes = ["a lobby's game server does not know of it", "the ledger does not know of an allotment"];
     let known = causes.into_iter().find(|known| error.cause() == Some(*known));
@@ -1011,23 +1028,10 @@ impl Dice {
             tags: Tags::new(),
             config: None,
         };
-        let send = move |store: Store| -> Sending {
-            Box::pin(async move {
-                vec![match store.create_lobby(&stored, mapping::time(now)).await.unwrap() {
-                    CreationOutcome::Created => Outcome::Made,
-                    CreationOutcome::CreatedBefore(_) | CreationOutcome::Exists(_) => {
-                        Outcome::Refused(Part::Lobby)
-                    }
-                    CreationOutcome::AtCap => Outcome::Refused(Part::Ledger),
-                    CreationOutcome::NoPlace(_) => Outcome::Refused(Part::Server),
-                    other => panic!("{other:?}"),
-                }]
-            })
-        };
         let set = |state: &mut State| {
             (state.lobbies[at], state.servers[server], state.ledger) = (lobby, host, ledger);
         };
-        self.scene(Sent::Create(creation), set, [], Box::new(send))
+        self.scene(Sent::Create(creation), set, [], creating(stored, now))
     }
 
     /// The lobby that a find puts, whose fields matchmaking fills from the find and the game server.

@@ -220,24 +220,11 @@ impl Dice {
             tags: Tags::new(),
             config: None,
         };
-        let send = move |store: Store| -> Sending {
-            Box::pin(async move {
-                vec![match store.create_lobby(&stored, mapping::time(now)).await.unwrap() {
-                    CreationOutcome::Created => Outcome::Made,
-                    CreationOutcome::CreatedBefore(_) | CreationOutcome::Exists(_) => {
-                        Outcome::Refused(Part::Lobby)
-                    }
-                    CreationOutcome::AtCap | CreationOutcome::AtServerMax => Outcome::Refused(Part::Ledger),
-                    CreationOutcome::NoPlace(_) => Outcome::Refused(Part::Server),
-                    other => panic!("{other:?}"),
-                }]
-            })
-        };
         let set = |state: &mut State| {
             (state.lobbies[at], state.servers[slot]) = (lobby, truth);
             (state.ledger, state.on_demand.counted) = (ledger, counted);
         };
-        self.scene(Sent::Create(creation), set, [], Box::new(send))
+        self.scene(Sent::Create(creation), set, [], creating(stored, now))
     }
 
     fn mark(&mut self) -> u8 {
