@@ -7,7 +7,8 @@
 //! ever, see `settling`; and the index is a hint that shows anything, but where creations are elected.
 //!
 //! Writes are judged when they are made, by a history that shares no code with the conditions. Not modelled
-//! are I5 and I12, which the simulation checks, and I11: the namespace is a part of every key.
+//! are I5 and I12, which the simulation checks, as it does how soon a process ends whose server is over
+//! (I18), and I11: the namespace is a part of every key.
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "this is test code: what cannot go on panics")]
 
@@ -49,7 +50,7 @@ const INVARIANTS: [(u8, &str); 14] = [
     (9, "I9: no burst begins while a lobby is joinable, uncounted"),
     (10, "I10: a late heartbeat revives; what closed or ended stays so"),
     (13, "I13: a party is whole, or not seated"),
-    (15, "I15: no more servers than the lobbies without a place need, and as may be"),
+    (15, "I15: no more servers than the lobbies without a place need, nor than may be"),
     (16, "I16: a start goes one way"),
     (17, "I17: no lobby waits for a server that has not come in time"),
     (18, "I18: the ledger counts the servers that may run, and none is left over"),
