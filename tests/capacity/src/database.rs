@@ -558,7 +558,9 @@ impl State {
             item: place.item.as_ref(),
             consumed_capacity: consumed(&get.table_name, cost),
         });
-        self.of(asker).read_units += cost;
+        let traffic = self.of(asker);
+        traffic.read_units += cost;
+        count(&mut traffic.gets, kind(&get.table_name, &key));
         answer
     }
 

@@ -224,12 +224,15 @@ impl World {
         number
     }
 
-    /// Lets players come, millisecond by millisecond, and sees to those who are here.
+    /// Lets players come, millisecond by millisecond, and sees to those who are here, until some time after
+    /// the last ones came. Clients without pause are there until they have found often enough.
     async fn play(self: &Arc<Self>, progress: &mut dyn FnMut(String)) {
         let start = Instant::now();
         let length_ms = self.scenario.length_ms();
-        for at_ms in 0..length_ms + DRAIN_MS {
+        let mut over_ms = None;
+        for at_ms in 0.. {
             sleep_until(start + Duration::from_millis(at_ms)).await;
+            let is_under_way = lock(&self.tally).under_way > 0;
             if at_ms < length_ms {
                 let arrivals = self.scenario.arrivals(at_ms, &mut lock(&self.arrivals));
                 for _ in 0..arrivals {
@@ -238,12 +241,15 @@ impl World {
                         _ => drop(tokio::spawn(Arc::clone(self).find_one())),
                     }
                 }
-            } else if lock(&self.tally).under_way == 0 && at_ms > length_ms + 2 * COLD_START_MS {
-                break;
-            }
-            if at_ms == length_ms + LONELY_AFTER_MS {
-                let lonely = self.lonely();
-                lock(&self.tally).lonely = lonely;
+            } else if !(is_under_way && matches!(self.scenario.shape, Shape::Clients(..))) {
+                let since_ms = at_ms - *over_ms.get_or_insert(at_ms);
+                if since_ms == LONELY_AFTER_MS {
+                    let lonely = self.lonely();
+                    lock(&self.tally).lonely = lonely;
+                }
+                if since_ms >= DRAIN_MS || since_ms > LONELY_AFTER_MS && !is_under_way {
+                    break;
+                }
             }
             let due = lock(&self.agenda).remove(&at_ms);
             for event in due.into_iter().flatten() {

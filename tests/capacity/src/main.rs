@@ -126,6 +126,7 @@ fn requested() -> (Vec<Scenario>, bool) {
     let (mut rate, mut capacity, mut shape) = (None, None, None);
     let (mut stay_secs_max, mut shards) = (STAY_SECS, None);
     let (mut seconds, mut seed, mut burst, mut is_quick, mut is_worlds) = (60, 1, 0, false, false);
+    let (mut clients, mut times) = (0, 1);
     let mut asks = Asks::Plain;
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -144,6 +145,8 @@ fn requested() -> (Vec<Scenario>, bool) {
                     other => panic!("{other} is no shape"),
                 });
             }
+            "--clients" => clients = value().parse().expect("clients"),
+            "--times" => times = value().parse().expect("a number"),
             "--burst" => burst = value().parse().expect("finds"),
             "--asks" => asks = named(&value()),
             "--worlds" => is_worlds = true,
@@ -164,6 +167,11 @@ fn requested() -> (Vec<Scenario>, bool) {
     }
     if burst > 0 {
         return (vec![Scenario { seed, shape: Shape::Burst(burst), asks, ..BURST }], false);
+    }
+    if clients > 0 {
+        let (shape, capacity) = (Shape::Clients(clients), capacity.unwrap_or(10));
+        let scenario = Scenario { shape, capacity, asks, times, seed, rate: 0, seconds: 0, ..QUICK };
+        return (vec![scenario], false);
     }
     let is_one = rate.is_some() || capacity.is_some() || shape.is_some();
     let mut scenarios = all(seconds, stay_secs_max, seed);

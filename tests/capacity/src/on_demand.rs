@@ -130,6 +130,8 @@ pub struct Birth {
     unseated: u32,
     lobbies: BTreeSet<String>,
     calls: Vec<u64>,
+    /// Looks at lobbies whose server had not registered yet.
+    looks: u64,
     /// Milliseconds from the find to the seat.
     waits: Vec<u64>,
     /// Each start that was ordered, and how often.
@@ -147,7 +149,7 @@ pub struct Birth {
 /// The table's head.
 pub const BIRTH_HEAD: &str = "\
 | moment | processes ordered: needed, failed, ordered twice | lobbies | seated at once | by a repetition | not | refusals \
-| calls of a find: mean, most | ms to the seat: median, p99 | executions | processes and servers left |
+| calls of a find: mean, looks at its starting lobby of them, most | ms to the seat: median, p99 | executions | processes and servers left |
 |---|---|---|---|---|---|---|---|---|---|---|";
 
 impl Birth {
@@ -162,7 +164,7 @@ impl Birth {
         let at = |percent| at(&self.waits, percent).unwrap_or_default();
         let calls: u64 = self.calls.iter().sum();
         format!(
-            "| {moment} | {}: {}, {}, {} | {} | {} | {} | {} | {:?} | {:.2}, {} | {}, {} | {} | {}, {} |",
+            "| {moment} | {}: {}, {}, {} | {} | {} | {} | {} | {:?} | {:.2}, {:.2}, {} | {}, {} | {} | {}, {} |",
             self.ordered.len(),
             self.needed(moment),
             self.failed,
@@ -173,6 +175,7 @@ impl Birth {
             self.unseated,
             self.refusals,
             calls as f64 / self.calls.len().max(1) as f64,
+            self.looks as f64 / self.calls.len().max(1) as f64,
             self.calls.iter().max().copied().unwrap_or_default(),
             at(50),
             at(99),
@@ -298,6 +301,8 @@ pub fn run_moment(moment: Moment) -> Birth {
             outcome.records += usize::from(server.contains_key("placement_pool"));
         });
         outcome.executions = scene.machine.requests();
+        outcome.looks =
+            scene.machine.database.traffic(Asker::Find).gets.get("lobbies").copied().unwrap_or_default();
         outcome
     })
 }

@@ -24,6 +24,8 @@ pub struct Traffic {
     pub read_units: f64,
     /// Write units, of indexes and of refused conditions too.
     pub write_units: f64,
+    /// Reads of one item, by its kind.
+    pub gets: BTreeMap<String, u64>,
     /// Refusals of a partition, by what was hot.
     pub throttles: BTreeMap<String, u64>,
     /// Transactions cancelled, and plain writes refused, because another transaction held an item, by which.
