@@ -7,7 +7,7 @@
 )]
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     future::ready,
     sync::{
         Arc, Mutex,
@@ -80,7 +80,7 @@ async fn a_write_that_conflicts_with_a_transaction_is_retried() {
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = serde_json::from_value(json!("s")).unwrap();
     let burst = begun(first.parse().unwrap(), secret);
-    let outcome = store.draw_positions(&key, &burst, 1).await.unwrap();
+    let outcome = store.draw_positions(&key, &burst, 1, Duration::ZERO).await.unwrap();
     assert_eq!(outcome, Ok(Burst { positions: 2, ..burst }));
 }
 
@@ -159,7 +159,7 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = BurstSecret::random(&Ambient::system());
     let burst = begun(LobbyId::nil(), secret);
-    let error = store.draw_positions(&key, &burst, 1).await.unwrap_err();
+    let error = store.draw_positions(&key, &burst, 1, Duration::ZERO).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
 }
 
@@ -412,6 +412,45 @@ async fn a_find_whose_creations_conflict_keeps_its_position() {
     let key = HeadKey::new(&scene.lobby.pool, &TagDigests::default(), scene.lobby.max_players);
     let burst = scene.stack.store().burst(&key).await.unwrap().expect("a burst");
     assert_eq!((burst.first, burst.positions), (found, 1), "another one would leave its seat to nobody");
+}
+
+/// A network on which no write of a head arrives.
+#[derive(Debug)]
+struct Headless(Arc<dyn Link>);
+
+impl Link for Headless {
+    fn carry(&self, call: Call) -> Carried {
+        if call.operation == "UpdateItem" && String::from_utf8_lossy(&call.body).contains("\"head/") {
+            let throttled = json!({
+                "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+                "message": "The level of configured provisioned throughput for the table was exceeded.",
+            });
+            return Box::pin(ready(Ok(WireAnswer { status: 400, body: throttled.to_string() })));
+        }
+        self.0.carry(call)
+    }
+}
+
+#[tokio::test]
+async fn a_find_of_a_large_lobby_gets_its_seat_though_the_head_takes_no_writes() {
+    let stack = TestStack::start().await;
+    for seats in [17, 100, 256] {
+        let modes = json!({ "arena": { "regions": ["fra"], "max_players": seats } });
+        let game = stack.make_game(&format!("of-{seats}"), modes, 9, 9).await;
+        let link = Arc::new(Headless(Arc::clone(stack.stack.store_link())));
+        let ambient = stack.ambient().with_sleeper(|_| ready(()));
+        let mut lobbies = BTreeSet::new();
+        for _ in 0..3 {
+            let finder = Instance::over(
+                patient_client_over(Arc::<Headless>::clone(&link)),
+                stack.stack.keys(),
+                &ambient,
+            );
+            let found = finder.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+            lobbies.insert(found.lobby.lobby_id);
+        }
+        assert_eq!(lobbies.len(), 1, "the first find creates a lobby by lot, and the others see it");
+    }
 }
 
 #[tokio::test]

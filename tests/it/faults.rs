@@ -352,7 +352,7 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     let mut burst = stack.store().burst(&key).await.unwrap().unwrap();
     assert_eq!(burst.first.as_str(), first);
     for positions in [2, 3] {
-        burst = stack.store().draw_positions(&key, &burst, 1).await.unwrap().unwrap();
+        burst = stack.store().draw_positions(&key, &burst, 1, Duration::ZERO).await.unwrap().unwrap();
         assert_eq!(burst.positions, positions);
     }
     // Another instance knows nothing of all that, and has a position of the lobby that no find creates.

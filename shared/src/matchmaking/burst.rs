@@ -19,7 +19,7 @@ use futures_util::future;
 
 use crate::{
     matchmaking::{
-        limits::UNSHARED_FOR,
+        limits::{ROOMY, UNSHARED_FOR},
         matchmaker::Matchmaker,
         outcomes::{Attempt, Origin, Placing, Step},
         position::{Position, Role, last_lobby, next_lobby},
@@ -41,6 +41,16 @@ use crate::{
     wire::explanation::FindOutcome,
 };
 
+/// How long a find waits, at most, before it writes to a head again that took no more writes: each of a
+/// thousand finds at one instant writes to it twice, which takes an item a second or two (decision 22).
+const PATIENCE: Duration = Duration::from_millis(300);
+/// The same where finds would be too many for small lobbies, and draw lots for large ones.
+const PATIENCE_WITH_LOTS: Duration = Duration::from_millis(25);
+/// One find in so many creates a lobby by lot, if it has as many seats: at a thousand writes a second, one of
+/// 256 takes in some 170 players, so that a load needs several at a time.
+const LOTS_MAX: u32 = 50;
+/// Rounds of a find in which its chance doubles: the eleventh one creates.
+const LOTS_HALVED_IN: u32 = 2;
 /// Elections that one find takes part in before it looks again.
 const ELECTIONS_MAX: usize = 4;
 /// Lobbies a second from one burst that make its pool busy: then finds create without an election.
@@ -75,14 +85,9 @@ enum Unseated {
 }
 
 impl Matchmaker {
-    /// Runs one round: creates a lobby, or takes a seat in one that another find creates. A find that
-    /// `has_lost` a seat before looks for the next one at once.
-    pub(super) async fn create(
-        &self,
-        search: &Search,
-        seeker: &Seeker,
-        has_lost: bool,
-    ) -> Result<Step, Error> {
+    /// Runs a round, counted from 0: creates a lobby, or takes a seat in one that another find creates. A
+    /// find that lost a seat in an earlier round looks for the next one at once.
+    pub(super) async fn create(&self, search: &Search, seeker: &Seeker, round: u32) -> Result<Step, Error> {
         let searched = search.criteria.new_lobby.searched();
         if let Some(step) = self.create_alone(search, seeker).await? {
             match step {
@@ -98,11 +103,11 @@ impl Matchmaker {
             }
         }
         if self.pools.has_hot_head(&searched, self.ambient.now()) && self.runs_beside(search) {
-            return self.create_by_lot(search, seeker).await;
+            return self.create_by_lot(search, seeker, round).await;
         }
         let key = search.head_key();
         // On the heap, as it holds all that a creation does, twice.
-        match Box::pin(self.create_elected(search, &key, seeker, Round::new(has_lost))).await {
+        match Box::pin(self.create_elected(search, &key, seeker, Round::new(round > 0))).await {
             // The head is throttled: the pool is busier than any instance sees.
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(cause, "a lobby could not be created by election");
@@ -124,13 +129,21 @@ impl Matchmaker {
     }
 
     /// Creates a lobby where the head takes no more writes: one in as many finds as it has seats does, so
-    /// that those who need it make it together. The others look for it.
-    async fn create_by_lot(&self, search: &Search, seeker: &Seeker) -> Result<Step, Error> {
+    /// that those who need it make it together, but at least one in [`LOTS_MAX`]. The others look for it, and
+    /// the more often they do in vain, the more of them create one.
+    async fn create_by_lot(&self, search: &Search, seeker: &Seeker, round: u32) -> Result<Step, Error> {
         let seats = u64::from(seeker.seats().count());
-        if self.ambient.below(search.criteria.new_lobby.max_players.into()) >= seats {
+        let lots = search.criteria.new_lobby.max_players.min(LOTS_MAX) >> (round / LOTS_HALVED_IN);
+        if self.ambient.below(lots.max(1).into()) >= seats {
             return Ok(Step::LookAgain);
         }
         self.create_unshared(search, seeker).await
+    }
+
+    /// How long the find waits for a head that takes no more writes.
+    fn patience(&self, search: &Search) -> Duration {
+        let is_short = search.criteria.new_lobby.max_players > ROOMY && self.runs_beside(search);
+        if is_short { PATIENCE_WITH_LOTS } else { PATIENCE }
     }
 
     /// Whether a lobby too many would have no server started: where none runs yet, each would.
@@ -231,7 +244,8 @@ impl Matchmaker {
         let first = LobbyId::from(self.ambient.uuid());
         let began_at = self.ambient.now();
         let election = async {
-            let outcome = self.store.begin_burst(&beginning, &first, began_at).await;
+            let patience = self.patience(search);
+            let outcome = self.store.begin_burst(&beginning, &first, patience, began_at).await;
             (outcome, self.ambient.now().since(began_at))
         };
         let meeting = self.servers.meet(&search.criteria.new_lobby, seeker.trace());
@@ -278,7 +292,7 @@ impl Matchmaker {
         {
             return Ok(Ok(Step::Found(Box::new(found))));
         }
-        let burst = match self.store.draw_positions(&key, &burst, seats).await? {
+        let burst = match self.store.draw_positions(&key, &burst, seats, self.patience(search)).await? {
             Ok(burst) => burst,
             Err(replacement) => return Ok(Err(Unseated::Replaced(replacement))),
         };

@@ -79,7 +79,7 @@ impl Matchmaker {
                 return Err(Error::NoAvailableLobbies);
             }
             seeker.trace().creation(explanation::Creation::NothingJoinable);
-            match self.create_nearest(search, seeker, round > 0, deadline).await? {
+            match self.create_nearest(search, seeker, round, deadline).await? {
                 Ok(Step::Found(found)) => return Ok(Self::counted(*found, has_more)),
                 Ok(Step::LookAgain) => {}
                 Ok(Step::NoCapacity(reason)) => {

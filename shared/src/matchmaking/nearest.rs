@@ -25,19 +25,19 @@ struct Place {
 }
 
 impl Matchmaker {
-    /// Runs one round of creation: in the nearest region that has a place. The reason where searches for
-    /// capacity were in vain a moment ago.
+    /// Runs a `round` of creation, counted from 0: in the nearest region that has a place. The reason where
+    /// searches for capacity were in vain a moment ago.
     pub(super) async fn create_nearest(
         &self,
         search: &Search,
         seeker: &Seeker,
-        has_lost: bool,
+        round: u32,
         deadline: Timestamp,
     ) -> Result<Result<Step, NoCapacity>, Error> {
         if search.criteria.elsewhere.is_empty() {
             return match self.known_shortage(search, true, seeker).await? {
                 Some(reason) => Ok(Err(reason)),
-                None => Ok(Ok(self.create(search, seeker, has_lost).await?)),
+                None => Ok(Ok(self.create(search, seeker, round).await?)),
             };
         }
         let (mut without_place, mut is_known, mut obstacles) = (Vec::new(), true, None);
@@ -45,7 +45,7 @@ impl Matchmaker {
             if self.ambient.now() >= deadline {
                 return Ok(Ok(Step::LookAgain));
             }
-            if let Some(found) = self.find_unseen(&place, seeker, (!has_lost, deadline)).await? {
+            if let Some(found) = self.find_unseen(&place, seeker, (round == 0, deadline)).await? {
                 return Ok(Ok(Step::Found(found)));
             }
             match self.known_shortage(&place.search, true, seeker).await? {
@@ -60,7 +60,7 @@ impl Matchmaker {
             if !self.has_place(&place.search, seeker).await? {
                 place.note(seeker, RegionOutcome::NoPlace);
                 without_place.push(place);
-            } else if let Some(step) = self.create_in(&place, seeker, has_lost).await? {
+            } else if let Some(step) = self.create_in(&place, seeker, round).await? {
                 return Ok(Ok(step));
             } else {
                 obstacles = obstacles.or_else(|| place.obstacles(search, seeker));
@@ -70,7 +70,7 @@ impl Matchmaker {
             if self.ambient.now() >= deadline {
                 return Ok(Ok(Step::LookAgain));
             }
-            if let Some(step) = self.create_in(&place, seeker, has_lost).await? {
+            if let Some(step) = self.create_in(&place, seeker, round).await? {
                 return Ok(Ok(step));
             }
             obstacles = obstacles.or_else(|| place.obstacles(search, seeker));
@@ -105,8 +105,8 @@ impl Matchmaker {
     }
 
     /// Creates a lobby in a region; `None` where no game server has a place for it.
-    async fn create_in(&self, place: &Place, seeker: &Seeker, has_lost: bool) -> Result<Option<Step>, Error> {
-        match self.create(&place.search, seeker, has_lost).await? {
+    async fn create_in(&self, place: &Place, seeker: &Seeker, round: u32) -> Result<Option<Step>, Error> {
+        match self.create(&place.search, seeker, round).await? {
             Step::NoCapacity(NoCapacity::NoServer) => {
                 place.note(seeker, RegionOutcome::NoPlace);
                 Ok(None)

@@ -49,9 +49,6 @@ pub const BURST_WINDOW: Duration = Duration::from_secs(2);
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position, and nobody
 /// replaces it. An older one whose lobbies the index does not show is most likely full.
 pub const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
-/// How long a find waits, at most, before it writes to a head again that took no more writes: each of a
-/// thousand finds at one instant writes to it twice, which takes an item a second or two (decision 22).
-const HEAD_BACKOFF: Duration = Duration::from_millis(300);
 /// How long a head is kept after its last burst; long past any use.
 const HEAD_LIFE: Duration = Duration::from_secs(3_600);
 
@@ -241,7 +238,9 @@ impl Store {
         }
     }
 
-    /// Begins a burst. The caller that begins it creates its first lobby `first`. One write unit.
+    /// Begins a burst. The caller that begins it creates its first lobby `first`. Where the head takes no
+    /// more writes, it tries again after a random time of up to `patience`, then of up to twice as long, and
+    /// so on. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -249,9 +248,10 @@ impl Store {
         &self,
         beginning: &Beginning,
         first: &LobbyId,
+        patience: Duration,
         now: Timestamp,
     ) -> Result<BurstOutcome, Error> {
-        let write = self.replace_head(beginning, first, false, now).patiently(HEAD_BACKOFF);
+        let write = self.replace_head(beginning, first, false, now).patiently(patience);
         match self.update::<Burst>(write).await? {
             Ok(burst) => Ok(BurstOutcome::Begun(burst)),
             // An earlier attempt of the same write succeeded, but its response was lost. Others may have
@@ -274,7 +274,7 @@ impl Store {
     }
 
     /// Draws a position in `burst` for each of so many `seats`. Returns the burst, whose `positions` count
-    /// these last, or the burst that replaced it, if any.
+    /// these last, or the burst that replaced it, if any. It has as much `patience` as [`Self::begin_burst`].
     ///
     /// One write unit.
     ///
@@ -285,6 +285,7 @@ impl Store {
         key: &HeadKey,
         burst: &Burst,
         seats: u32,
+        patience: Duration,
     ) -> Result<Result<Burst, Option<Burst>>, Error> {
         let change = if burst.draws.is_some() {
             "SET #positions = #positions + :drawn, #draws = list_append(#draws, :draws)"
@@ -298,7 +299,7 @@ impl Store {
             .with(":first", text(burst.first.as_str()))
             .with(":drawn", number(seats))
             .with(":draws", burst.draws.as_ref().map(|_| AttributeValue::L(vec![number(seats)])))
-            .patiently(HEAD_BACKOFF);
+            .patiently(patience);
         self.update(call).await
     }
 

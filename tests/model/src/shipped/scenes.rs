@@ -1,6 +1,6 @@
 //! Random scenes of each write: what is in the tables, what its writer saw, and how the store is called.
 
-use std::{future::Future, iter::once, pin::Pin};
+use std::{future::Future, iter::once, pin::Pin, time::Duration};
 
 use muster_local::emulator::in_process::WireAnswer;
 use shared::{
@@ -1075,7 +1075,9 @@ impl Dice {
         let (key, secret) = (self.key(), mapping::secret());
         let beginning = Beginning { key, secret, positions: 1, has_parties: false, exhausted };
         let send = any(move |store| async move {
-            store.begin_burst(&beginning, &mapping::lobby_id(first), mapping::head_time(now)).await
+            store
+                .begin_burst(&beginning, &mapping::lobby_id(first), Duration::ZERO, mapping::head_time(now))
+                .await
         });
         self.scene(Sent::Begin { seen, first, taken: None, now }, |state| state.head = head, [], send)
     }
@@ -1097,7 +1099,8 @@ impl Dice {
             return None;
         }
         let burst = mapping::burst(&seen);
-        let send = any(move |store| async move { store.draw_positions(&key, &burst, 1).await });
+        let send =
+            any(move |store| async move { store.draw_positions(&key, &burst, 1, Duration::ZERO).await });
         self.scene(Sent::Draw { first: seen.first }, |state| state.head = head, [], send)
     }
 
