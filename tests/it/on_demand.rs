@@ -142,6 +142,20 @@ impl Scene {
         }
     }
 
+    /// Until so many lobbies have places, of which `find` makes the last.
+    async fn placed_by(&self, find: &mut (impl Future<Output = Answer> + Unpin), count: u32) {
+        let placed = async {
+            while self.servers().await.iter().map(|server| server.used).sum::<u32>() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = placed => {}
+            answer = find => panic!("{}", answer.body),
+        }
+    }
+
     async fn serve(&self, order: &Order, operation: &str, more: Value) -> Answer {
         let mut body = json!({ "server_id": order.environment["MUSTER_SERVER_ID"],
                                "start_id": order.environment["MUSTER_START_ID"] });
@@ -303,6 +317,21 @@ async fn an_address_of_which_nobody_connected_has_few_servers_requested() {
     scene.game.connect(&scene.stack, &first).await.expect_ok();
     scene.find_and_start().await;
     assert_eq!(scene.servers().await.len(), 4);
+}
+
+/// A class at a school, which would have a server requested each.
+#[tokio::test]
+async fn an_address_of_which_nobody_connected_shares_a_server_just_requested() {
+    let mut new = new_game("births", Scene::arena(1), 200);
+    new.namespaces[0].max_players_per_client = 8;
+    let scene = Scene::of(new, json!({ "build": 7, "capacity": 4 })).await;
+    let mut finds = Vec::new();
+    for count in 1..=4 {
+        let mut find = Box::pin(scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })));
+        scene.placed_by(&mut find, count).await;
+        finds.push(find);
+    }
+    assert_eq!(scene.server().await.used, 4);
 }
 
 #[tokio::test]
@@ -833,6 +862,32 @@ async fn the_last_place_of_a_server_is_there_for_the_find_that_drew_it() {
     }
     assert_eq!(scene.server().await.used, 2);
     assert_eq!(count.load(Ordering::Relaxed), 1, "its creation was refused");
+}
+
+/// I15: the find that had drawn it took another place, and in the end a server too many was requested.
+#[tokio::test]
+async fn a_place_on_a_server_just_requested_is_left_to_the_find_that_drew_it() {
+    let scene = Scene::new(Scene::arena(1), json!({ "build": 7, "capacity": 2 })).await;
+    let find = || Box::pin(scene.game.find(&scene.stack, json!({ "game_modes": ["arena"] })));
+    let used = async || {
+        let servers = scene.servers().await;
+        let mut used: Vec<_> = servers.iter().map(|server| server.used).collect();
+        used.sort_unstable();
+        used
+    };
+    let mut first = find();
+    scene.requested_by(&mut first).await;
+    let now = scene.stack.clock.now();
+    let (_, position) = draw(&scene, 1, now, None).await;
+    assert_eq!((position, used().await), (1, vec![1]));
+    let mut second = find();
+    scene.placed_by(&mut second, 2).await;
+    assert_eq!(used().await, [1, 1], "it drew the next place");
+    // Who drew it crashed.
+    scene.stack.clock.advance(Duration::from_secs(2));
+    let mut third = find();
+    scene.placed_by(&mut third, 3).await;
+    assert_eq!(used().await, [1, 2]);
 }
 
 #[tokio::test]

@@ -119,16 +119,29 @@ impl Matchmaker {
             };
             let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
             let looked_at = placing.without_server_at.unwrap_or(now);
+            let may_request = !is_at_server_max && allotment != Allotment::None;
             let mut chosen = match &nest {
                 Some(nest) => Some(nest.server.clone()),
-                None => self.servers.choose(new, placing, (is_busy, now), fits, seeker.trace()).await?,
+                None => {
+                    let fits = |server: &Server| fits(server) && !(may_request && server.is_promised(now));
+                    self.servers.choose(new, placing, (is_busy, now), fits, seeker.trace()).await?
+                }
             };
             placing.without_server_at = None;
-            let may_request = chosen.is_none() && !is_at_server_max && allotment != Allotment::None;
-            if let Some(rules) = new.launch.as_ref().filter(|_| may_request) {
-                seeker.before_request(lobby_id, now).await?;
-                nest = self.draw_nest(search, rules, (lobby_id, &drawn), looked_at).await?;
-                chosen = nest.as_ref().map(|nest| nest.server.clone());
+            if let Some(rules) = new.launch.as_ref().filter(|_| may_request && chosen.is_none()) {
+                match seeker.before_request(lobby_id, now).await {
+                    Ok(()) => {
+                        nest = self.draw_nest(search, rules, (lobby_id, &drawn), looked_at).await?;
+                        chosen = nest.as_ref().map(|nest| nest.server.clone());
+                    }
+                    Err(Error::TooManyStartsFromSource { .. })
+                        if self.servers.count(&new.placement(), fits) > 0 =>
+                    {
+                        chosen =
+                            self.servers.choose(new, placing, (is_busy, now), fits, seeker.trace()).await?;
+                    }
+                    Err(refusal) => return Err(refusal),
+                }
             }
             let now = self.ambient.now();
             let Some(server) = chosen else {

@@ -11,7 +11,7 @@ use crate::{
             BuildId, GameId, GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId,
             StartMark, VersionId, WriteId,
         },
-        launch::{GRACE, Launch, LaunchStage},
+        launch::{GRACE, Launch, LaunchStage, PROMISED_FOR},
         lobby::Lobby,
         pool::Pool,
         ports::Ports,
@@ -238,6 +238,13 @@ impl Server {
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.stage == Some(LaunchStage::Requested)
+    }
+
+    /// Whether finds that drew its places are on their way: it was requested a moment ago.
+    #[must_use]
+    pub fn is_promised(&self, now: Timestamp) -> bool {
+        let request = self.launch.as_ref().filter(|_| self.is_requested());
+        request.is_some_and(|launch| now.since(launch.requested_at) < PROMISED_FOR)
     }
 
     /// Whether Muster had it started, and it is to end for want of lobbies.
