@@ -44,7 +44,7 @@ use crate::{
 /// How long a find waits, at most, before it writes to a head again that took no more writes: each of a
 /// thousand finds at one instant writes to it twice, which takes an item a second or two (decision 22).
 const PATIENCE: Duration = Duration::from_millis(300);
-/// The same where finds would be too many for small lobbies, and draw lots for large ones.
+/// The same of large lobbies, for which finds draw lots once the head has refused them to the end.
 const PATIENCE_WITH_LOTS: Duration = Duration::from_millis(25);
 /// One find in so many creates a lobby by lot, if it has as many seats: at a thousand writes a second, one of
 /// 256 takes in some 170 players, so that a load needs several at a time.

@@ -18,8 +18,9 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// The start of a server that is expected where none was seen yet.
 pub const START_EXPECTED: Duration = Duration::from_secs(5);
 
-/// How long the places of a requested server are those of the finds that drew them (decision 76). Its nursery
-/// lives longer: it ends two seconds after its last draw, which a request follows within half a second.
+/// How long the places of a requested server that has not registered are those of the finds that drew them
+/// (decision 76). Its nursery lives longer: it ends two seconds after its last draw, which a request follows
+/// within half a second.
 pub const PROMISED_FOR: Duration = Duration::from_millis(1_500);
 
 /// The game servers of a version, where Muster has them started.
