@@ -759,7 +759,7 @@ mod tests {
             &store,
             &ambient,
             &scenario,
-            (&json!({}), None),
+            (&json!({}), &json!({})),
             (crate::scenario::LOBBY_COUNT_MAX, u32::MAX),
         )
         .await;

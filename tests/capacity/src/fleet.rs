@@ -39,6 +39,7 @@ pub struct GameServer {
     token: String,
     id: ServerId,
     start_id: Option<StartId>,
+    build: Option<String>,
     region: String,
 }
 
@@ -68,8 +69,15 @@ impl GameServer {
             token: token.to_owned(),
             id: format!("server-{number}").parse().expect("an identifier"),
             start_id: None,
+            build: None,
             region: String::new(),
         }
+    }
+
+    /// One that runs the `build` of a version with servers on demand, and was not ordered.
+    #[must_use]
+    pub fn of_build(self, build: &str) -> Self {
+        Self { build: Some(build.to_owned()), ..self }
     }
 
     /// The process of an `order`.
@@ -115,7 +123,7 @@ impl GameServer {
     async fn try_to_register(&self, region: &str, places: Option<u32>) -> Result<(), Error> {
         let port = json!({ "hostname": format!("{}.example", self.id), "port": 7_777, "protocol": "udp" });
         let body = json!({ "server_id": self.id, "start_id": self.start_id, "region_id": region, "capacity": places,
-            "lease_seconds": LEASE_SECS, "ports": { "default": port } });
+            "lease_seconds": LEASE_SECS, "build": self.build, "ports": { "default": port } });
         let request = serde_json::from_value(body).expect("a registration");
         let (right, settings) = self.right().await?;
         let registration = Registration::check(&request, &settings.game, None).expect("a registration");

@@ -161,7 +161,8 @@ impl World {
         let keys = Arc::new(TokenKeys::new(&[7; 32], None).expect("a key"));
         let store = Store::new(client(&database, Asker::Operator, 0), table_names());
         let game =
-            make_game(&store, &ambient, &scenario, (&json!({}), None), (LOBBY_COUNT_MAX, u32::MAX)).await;
+            make_game(&store, &ambient, &scenario, (&json!({}), &json!({})), (LOBBY_COUNT_MAX, u32::MAX))
+                .await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let token = keys
             .issue_credential(CredentialKind::Public, &Credential::fresh(game_id, namespace_id, &ambient));

@@ -30,13 +30,16 @@ use shared::{
     store::client::Store,
     wire::FindLobbyResponse,
 };
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     database::Database,
     fleet::GameServer,
     scenario::{Asks, LOBBY_COUNT_MAX, Scenario},
-    setting::{BEGAN_AT, Function, Machine, client, in_virtual_time, lock, make_game},
+    setting::{BEGAN_AT, Function, Machine, SETTLING, client, in_virtual_time, lock, make_game},
     traffic::Asker,
     value::Value,
 };
@@ -52,6 +55,8 @@ const STAY: Duration = Duration::from_secs(60);
 const REPETITIONS_MAX: u32 = 30;
 /// When everybody has long gone.
 const LENGTH: Duration = Duration::from_secs(420);
+/// What the version's game servers run.
+const BUILD: &str = "game:1";
 /// The idle time of the game servers, in seconds.
 const IDLE_SECS: u64 = 60;
 
@@ -70,6 +75,8 @@ pub struct Moment {
     pub dying: u32,
     /// The share of the orders that are refused, in percent.
     pub refused: u32,
+    /// Game servers that run already, whom nobody ordered.
+    pub fleet: u32,
     /// Modes, and values of a tag, among which the finds spread.
     pub kinds: (u32, u32),
     /// Whether every other find wants a lobby of half the size.
@@ -91,6 +98,7 @@ impl Moment {
             start: Duration::from_secs(3),
             dying: 0,
             refused: 0,
+            fleet: 0,
             kinds: (1, 1),
             has_sizes: false,
             is_keyed: false,
@@ -101,12 +109,15 @@ impl Moment {
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { finds, seats, capacity, start, dying, refused, kinds: (modes, tags), .. } = self;
+        let Self { finds, seats, capacity, start, dying, refused, fleet, kinds: (modes, tags), .. } = self;
         write!(
             f,
             "{finds} finds, lobbies of {seats}, {capacity} to a server, starts of {} s",
-            start.as_secs()
+            start.as_secs_f64()
         )?;
+        if *fleet > 0 {
+            write!(f, ", {fleet} run already")?;
+        }
         if *dying + *refused > 0 {
             write!(f, ", {dying} % of them die, {refused} % refused")?;
         }
@@ -226,6 +237,8 @@ pub(super) struct Scene {
     moment: Moment,
     machine: Machine,
     token: String,
+    server_token: String,
+    region: String,
     find: Function<FindLobby>,
     random: Mutex<fastrand::Rng>,
     host: LobbyHost,
@@ -291,15 +304,18 @@ impl Starter for Processes {
 pub fn run_moment(moment: Moment) -> Birth {
     in_virtual_time(moment.seed, async {
         let scene = Arc::new(Scene::new(moment, u32::MAX, 10_000).await);
+        let fleet = scene.run_fleet().await;
         let began = Instant::now();
         let deliveries = tokio::spawn(deliver(Arc::clone(&scene)));
         join_all((0..moment.finds).map(|nth| Arc::clone(&scene).play(nth))).await;
         sleep_until(began + LENGTH).await;
         deliveries.abort();
+        fleet.iter().for_each(JoinHandle::abort);
         let mut outcome = std::mem::take(&mut *lock(&scene.outcome));
         scene.machine.database.inspect("ServersTable", |server| {
             outcome.records += usize::from(server.contains_key("placement_pool"));
         });
+        outcome.records -= fleet.len();
         outcome.executions = scene.machine.requests();
         outcome.looks =
             scene.machine.database.traffic(Asker::Find).gets.get("lobbies").copied().unwrap_or_default();
@@ -361,18 +377,37 @@ impl Scene {
         let store = Store::new(client(&database, Asker::Operator, 0), table_names());
         let asks = if moment.kinds.0 > 1 { Asks::Modes(moment.kinds.0) } else { Asks::Plain };
         let scenario = Scenario { capacity: moment.seats, asks, ..Scenario::QUICK };
-        let servers = json!({ "build": "game:1", "capacity": moment.capacity, "server_count_max": server_count_max,
+        let servers = json!({ "build": BUILD, "capacity": moment.capacity, "server_count_max": server_count_max,
             "start_seconds": 60, "idle_seconds": IDLE_SECS });
         let limits = (LOBBY_COUNT_MAX, per_client);
-        let game = make_game(&store, &ambient, &scenario, (&json!({}), Some(&servers)), limits).await;
+        let game =
+            make_game(&store, &ambient, &scenario, (&json!({}), &json!({ "servers": servers })), limits)
+                .await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
-        let credential = Credential::fresh(game_id, namespace_id, &ambient);
-        let token = keys.issue_credential(CredentialKind::Public, &credential);
+        let token = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, &ambient));
+        let (token, server_token) = (token(CredentialKind::Public), token(CredentialKind::Server));
+        let region = scenario.asks.modes_and_regions().1.swap_remove(0);
         let store = Store::new(client(&database, Asker::LobbyServer, 0), table_names());
         let host = LobbyHost::new(store, &keys, &ambient, game.game.game_id.clone());
         let machine = Machine::new(database, keys, ambient);
         let (find, outcome, refused) = (Function::default(), Mutex::default(), Mutex::default());
-        Self { moment, machine, token, find, random: Mutex::new(random), host, outcome, refused }
+        let random = Mutex::new(random);
+        Self { moment, machine, token, server_token, region, find, random, host, outcome, refused }
+    }
+
+    /// Has the servers run that the moment finds.
+    async fn run_fleet(&self) -> Vec<JoinHandle<()>> {
+        let mut fleet = Vec::new();
+        for number in 0..self.moment.fleet {
+            let Machine { database, keys, ambient, .. } = &self.machine;
+            let store = Store::new(client(database, Asker::GameServer, 0), table_names());
+            let server = GameServer::new(number as usize, store, keys, ambient, &self.server_token);
+            let server = server.of_build(BUILD);
+            server.register(&self.region, self.moment.capacity).await;
+            fleet.push(tokio::spawn(server.send_heartbeats(Instant::now())));
+        }
+        sleep(SETTLING).await;
+        fleet
     }
 
     fn body(&self, nth: u32) -> Json {
@@ -467,5 +502,10 @@ pub fn moments(seed: u64) -> Vec<Moment> {
         Moment { seats: 2, capacity: 1, finds: 200, ..moment },
         Moment { seats: 100, capacity: 10, ..moment },
         Moment { finds: 1, ..moment },
+        Moment { start: Duration::from_millis(100), is_keyed: true, ..moment },
+        Moment { start: Duration::from_millis(100), ..moment },
+        Moment { start: Duration::from_millis(100), seats: 2, capacity: 2, ..moment },
+        Moment { fleet: 25, ..moment },
+        Moment { fleet: 25, finds: 1, ..moment },
     ]
 }

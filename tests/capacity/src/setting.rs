@@ -123,14 +123,14 @@ impl Machine {
     }
 }
 
-/// The game of `scenario`, whose modes have the fields of `extra` besides, in a namespace that may hold so
-/// many lobbies and lets each client hold so many seats. If its version has `servers`, each region has a
-/// starter.
+/// The game of `scenario`, whose modes have the fields of `extra` besides and whose version those of `rest`,
+/// in a namespace that may hold so many lobbies and lets each client hold so many seats. If its version has
+/// `servers`, each region has a starter.
 pub(crate) async fn make_game(
     store: &Store,
     ambient: &Ambient,
     scenario: &Scenario,
-    (extra, servers): (&serde_json::Value, Option<&serde_json::Value>),
+    (extra, rest): (&serde_json::Value, &serde_json::Value),
     (lobby_count_max, max_players_per_client): (u32, u32),
 ) -> CreatedGame {
     let region = Region {
@@ -139,7 +139,7 @@ pub(crate) async fn make_game(
         latitude: 50.0,
         longitude: 8.0,
         probe: None,
-        starter: servers.map(|_| StarterKind::Process),
+        starter: rest.get("servers").map(|_| StarterKind::Process),
     };
     let (modes, regions) = scenario.asks.modes_and_regions();
     let mut mode = json!({ "regions": regions, "max_players": scenario.capacity, "pool_shards": scenario.shards,
@@ -151,13 +151,14 @@ pub(crate) async fn make_game(
         mode[name] = value.clone();
     }
     let modes: BTreeMap<_, _> = modes.into_iter().map(|name| (name, mode.clone())).collect();
+    let mut config = rest.clone();
+    config["game_modes"] = json!(modes);
     let new = NewGame {
         name_id: "capacity".to_owned(),
         display_name: "Capacity".to_owned(),
         regions: regions.iter().map(|id| (id.parse().expect("a region"), region.clone())).collect(),
         version_name: "1".to_owned(),
-        config: serde_json::from_value(json!({ "game_modes": modes, "servers": servers }))
-            .expect("a configuration"),
+        config: serde_json::from_value(config).expect("a configuration"),
         namespaces: vec![NewNamespace {
             name_id: "prod".to_owned(),
             display_name: "Production".to_owned(),

@@ -27,7 +27,9 @@ use shared::{
     auth::keys::TokenKeys,
     base::usage::Usage,
     models::{
+        client::{Client, ClientId},
         errors::Error,
+        ids::NamespaceId,
         token::{Claims, Credential, CredentialKind, PlayerSeat},
     },
     request::Request,
@@ -85,6 +87,8 @@ pub struct Storm {
     pub crowd: Crowd,
     /// Its addresses.
     pub addresses: u32,
+    /// Whether players pass a captcha first, which the crowd does not.
+    pub has_captcha: bool,
     /// Seats that one address may hold.
     pub per_client: u32,
     /// How long a seat waits for its player.
@@ -102,10 +106,11 @@ pub struct Storm {
 impl fmt::Display for Storm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { crowd, addresses, per_client, reservation_secs, seconds, stay_secs, slowness, .. } = self;
+        let captcha = if self.has_captcha { "; a captcha" } else { "" };
         write!(
             f,
             "{crowd:?}, {addresses} addresses of {per_client} seats for {reservation_secs} s, {seconds} s; \
-             stay {stay_secs} s; {slowness} times as slow"
+             stay {stay_secs} s; {slowness} times as slow{captcha}"
         )
     }
 }
@@ -182,9 +187,17 @@ impl StormOutcome {
     }
 }
 
+/// The captcha of a version. Its provider is never asked: players passed it before they find.
+fn captcha() -> Json {
+    json!({ "requests_before_reverify": 15, "verification_ttl": 3_600_000,
+        "hcaptcha": { "site_key": "site", "secret_key": "key" } })
+}
+
 struct World {
     storm: Storm,
     machine: Machine,
+    store: Store,
+    namespace_id: NamespaceId,
     token: String,
     random: Mutex<fastrand::Rng>,
     find: Function<FindLobby>,
@@ -226,7 +239,8 @@ impl World {
         let mode = json!({ "reservation_seconds": storm.reservation_secs,
             "actions": { "create": { "enabled": true } } });
         let limits = (LOBBY_COUNT_MAX, storm.per_client);
-        let game = make_game(&store, &ambient, &scenario, (&mode, None), limits).await;
+        let rest = json!({ "captcha": storm.has_captcha.then(captcha) });
+        let game = make_game(&store, &ambient, &scenario, (&mode, &rest), limits).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let credential =
             |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, &ambient));
@@ -239,11 +253,13 @@ impl World {
         }
         sleep(SETTLING).await;
         database.slow_down(storm.slowness);
-        let store = Store::new(client(&database, Asker::LobbyServer, 0), table_names());
-        let host = LobbyHost::new(store, &keys, &ambient, game.game.game_id.clone());
+        let lobby_server = Store::new(client(&database, Asker::LobbyServer, 0), table_names());
+        let host = LobbyHost::new(lobby_server, &keys, &ambient, game.game.game_id.clone());
         Self {
             storm,
             machine: Machine::new(database, keys, ambient),
+            store,
+            namespace_id: namespace_id.clone(),
             token,
             random: Mutex::new(random),
             find: Function::default(),
@@ -344,6 +360,9 @@ impl World {
         lock(&self.outcome).honest += 1;
         let address = Ipv4Addr::from(0x0a00_0000 + nth);
         let request = json!({ "game_modes": ["mode-0"] });
+        if self.storm.has_captcha {
+            self.pass_captcha(address).await;
+        }
         let began_at = self.machine.ambient.now();
         for attempt in 0..ATTEMPTS {
             let (answer, usage) = self.machine.call(&self.find, &self.request(address, &request)).await;
@@ -380,6 +399,13 @@ impl World {
             });
             return;
         }
+    }
+
+    async fn pass_captcha(&self, address: Ipv4Addr) {
+        let Machine { keys, ambient, .. } = &self.machine;
+        let client_id = ClientId::of(Some(address.into()), &self.namespace_id, keys.address_key());
+        let client = Client { namespace_id: self.namespace_id.clone(), client_id };
+        self.store.pass_captcha(&client, "answer", ambient.now()).await.expect("passed");
     }
 
     async fn pause(&self, seconds: RangeInclusive<f64>) {
@@ -445,6 +471,7 @@ pub fn storms() -> Vec<Storm> {
     let storm = Storm {
         crowd: Crowd::None,
         addresses: 1,
+        has_captcha: false,
         per_client: 32,
         reservation_secs: 60,
         seconds: 60,
@@ -455,6 +482,7 @@ pub fn storms() -> Vec<Storm> {
     let mut storms = vec![storm];
     for crowd in [Crowd::Finds, Crowd::Tags, Crowd::Creates, Crowd::Joins, Crowd::Mixed] {
         storms.extend([16, 100, 200, 2_000].map(|addresses| Storm { crowd, addresses, ..storm }));
+        storms.push(Storm { crowd, addresses: 2_000, has_captcha: true, ..storm });
     }
     storms
 }
