@@ -110,35 +110,34 @@ impl Matchmaker {
         let (mut allotment, mut was_given_up) = (Allotment::InBlocks, false);
         let allotted_now = async || self.store.allotted_lobbies(&new.pool.namespace_id).await;
         let mut allotted = None;
-        let (mut nest, mut drawn, mut is_at_server_max) = (None::<Nest>, InVain::default(), false);
+        let (mut nest, mut drawn, mut may_request) = (None::<Nest>, InVain::default(), true);
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
+            let may_draw = may_request && allotment != Allotment::None;
             let fits = |server: &Server| {
                 let is_allotted = server.next_block(lobby_count_max).is_none();
                 server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
             };
+            let is_free = |server: &Server| fits(server) && !(may_draw && server.is_promised(now));
             let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
             let looked_at = placing.without_server_at.unwrap_or(now);
-            let may_request = !is_at_server_max && allotment != Allotment::None;
             let mut chosen = match &nest {
                 Some(nest) => Some(nest.server.clone()),
-                None => {
-                    let fits = |server: &Server| fits(server) && !(may_request && server.is_promised(now));
-                    self.servers.choose(new, placing, (is_busy, now), fits, seeker.trace()).await?
-                }
+                None => self.servers.choose(new, placing, (is_busy, now), is_free, seeker.trace()).await?,
             };
             placing.without_server_at = None;
-            if let Some(rules) = new.launch.as_ref().filter(|_| may_request && chosen.is_none()) {
+            if let Some(rules) = new.launch.as_ref().filter(|_| may_draw && chosen.is_none()) {
                 match seeker.before_request(lobby_id, now).await {
                     Ok(()) => {
                         nest = self.draw_nest(search, rules, (lobby_id, &drawn), looked_at).await?;
                         chosen = nest.as_ref().map(|nest| nest.server.clone());
                     }
+                    // It may take what others drew.
                     Err(Error::TooManyStartsFromSource { .. })
                         if self.servers.count(&new.placement(), fits) > 0 =>
                     {
-                        chosen =
-                            self.servers.choose(new, placing, (is_busy, now), fits, seeker.trace()).await?;
+                        may_request = false;
+                        continue;
                     }
                     Err(refusal) => return Err(refusal),
                 }
@@ -220,7 +219,7 @@ impl Matchmaker {
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Replaced(burst) => return Ok(Attempt::Replaced(burst)),
                 CreationOutcome::AtServerMax => {
-                    (nest, is_at_server_max) = (None, true);
+                    (nest, may_request) = (None, false);
                 }
                 CreationOutcome::AtCap => {
                     // A refused transaction costs six write units.

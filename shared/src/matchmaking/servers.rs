@@ -39,6 +39,8 @@ const SERVERS_ALLOTTED_MIN: usize = 8;
 /// others again.
 const SERVERS_ENDED_MAX: usize = 16;
 const LOBBIES_ENDED_MAX: usize = 8;
+/// How long ago a find may have read the servers that it would read once more: a few calls.
+const A_MOMENT: Duration = Duration::from_millis(100);
 /// Servers among which a draw would often hit the same one for two lobbies of a burst.
 const SERVERS_IN_TURN_MAX: u32 = 8;
 /// More servers than are known of any region.
@@ -53,14 +55,16 @@ pub(super) struct Servers {
     age_max: Duration,
     /// Those of a pool, and when they were read.
     known: BoundedMap<PlacementPool, (Timestamp, Vec<Server>)>,
+    /// When the index, read to its end, showed no place for a mode.
+    full: BoundedMap<(PlacementPool, GameMode), Timestamp>,
     /// When creations of this instance failed at a server that others had chosen, too.
     failures: BoundedMap<PlacementPool, VecDeque<Timestamp>>,
 }
 
 impl Servers {
     pub(super) fn new(store: Store, ambient: Ambient, age_max: Duration) -> Self {
-        let (known, failures) = (BoundedMap::default(), BoundedMap::default());
-        Self { store, ambient, age_max, known, failures }
+        let (known, full, failures) = (BoundedMap::default(), BoundedMap::default(), BoundedMap::default());
+        Self { store, ambient, age_max, known, full, failures }
     }
 
     /// The fullest server with a place that `fits`, from memory while it has one, else from the index; one of
@@ -90,13 +94,15 @@ impl Servers {
     }
 
     /// Reads the servers that lobbies such as the `new` one can be placed on, where this instance knows none.
-    /// Returns when, if it read that none of them has a place. The creation reads them if that fails.
+    /// Returns when, if it read that none of them has a place: just now, or [a moment](A_MOMENT) ago where
+    /// one can be requested instead. The creation reads them if that fails.
     pub(super) async fn meet(&self, new: &NewLobby, trace: &Trace) -> Option<Timestamp> {
-        let (placement, now) = (new.placement(), self.ambient.now());
+        let (placement, mode, now) = (new.placement(), &new.pool.game_mode, self.ambient.now());
         if self.are_known(&placement, now) {
-            return None;
+            let full_at = self.full.with(&(placement, mode.clone()), |at| *at);
+            return full_at.filter(|at| new.launch.is_some() && now.since(*at) < A_MOMENT);
         }
-        let has_place = self.learn(&placement, &new.pool.game_mode, Some(trace)).await;
+        let has_place = self.learn(&placement, mode, Some(trace)).await;
         has_place.is_ok_and(|has_place| !has_place).then_some(now)
     }
 
@@ -110,6 +116,9 @@ impl Servers {
         let now = self.ambient.now();
         let (servers, silent) = self.store.servers_with_places(placement, mode, now).await?;
         let has_place = servers.iter().any(|server| server.fits(mode, now));
+        if !has_place {
+            self.full.insert((placement.clone(), mode.clone()), now, now);
+        }
         self.remember(placement, servers, now);
         let over = silent.iter().filter(|server| server.used > 0 && server.is_long_silent(now));
         try_join_all(over.take(SERVERS_ENDED_MAX).map(|server| self.end_lobbies_of_silent(server))).await?;
