@@ -16,7 +16,11 @@
 //! its way, and the find waits for it, two to four seconds. The same where another request was quicker to end
 //! a lobby that the search had read.
 
-use std::{collections::HashSet, mem, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    time::Duration,
+};
 
 use futures_util::future::try_join_all;
 
@@ -25,7 +29,7 @@ use crate::{
     matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search, searches::Need},
     models::{
         errors::Error,
-        ids::{LobbyId, RegionId},
+        ids::{LobbyId, RegionId, ServerKey},
         lobby::{EndCause, Lobby},
         pool::Pool,
         server::{PlacementPool, Server},
@@ -53,6 +57,10 @@ const LOBBIES_SEARCHED_MAX: usize = 4_096;
 const OUTRUN_MAX: u32 = 24;
 /// Lobbies to displace next that an instance keeps of one search.
 const DISPLACED_KEPT_MAX: usize = 64;
+/// Lobbies of equally doubted makers, the oldest, among which a find draws the one to displace.
+const DISPLACED_DRAWN_MAX: usize = 16;
+/// Servers that one search asks, as they are, whether they have some of the cap left.
+const SERVERS_ASKED_MAX: usize = 3;
 /// Candidates of each pool that one search reads.
 const CANDIDATES_SEARCHED_MAX: usize = 100;
 
@@ -74,6 +82,8 @@ pub(super) enum Capacity {
 #[derive(Debug)]
 struct Ending {
     needed: NoCapacity,
+    /// The servers that run the lobbies, as they were last seen.
+    servers: HashMap<ServerKey, Server>,
     /// Lobbies read.
     read: usize,
     /// Lobbies that end only if no other lobby may.
@@ -87,9 +97,9 @@ struct Ending {
 }
 
 impl Ending {
-    fn new(needed: NoCapacity) -> Self {
+    fn new(needed: NoCapacity, servers: HashMap<ServerKey, Server>) -> Self {
         let (spared, unused, waits) = (Vec::new(), Vec::new(), Vec::new());
-        Self { needed, read: 0, spared, unused, waits, outrun: 0 }
+        Self { needed, servers, read: 0, spared, unused, waits, outrun: 0 }
     }
 
     const fn left(&self) -> usize {
@@ -191,7 +201,9 @@ impl Matchmaker {
         if let_go > 0 {
             *obstacles.entry(Obstacle::Silent).or_default() += let_go;
         }
-        let mut ending = Ending::new(needed);
+        let servers = searched.iter().flat_map(|(_, servers)| servers);
+        let servers = servers.map(|server| (server.server.clone(), server.clone())).collect();
+        let mut ending = Ending::new(needed, servers);
         for (region_id, servers) in searched {
             let is_made = match needed {
                 NoCapacity::AtCap => self.end_one_in(search, region_id, servers, &mut ending).await?,
@@ -223,14 +235,8 @@ impl Matchmaker {
             let mut displaced = displaced(unused, waits, now);
             displaced.truncate(DISPLACED_KEPT_MAX);
             displaced.reverse();
-            while let Some(lobby) = displaced.pop().filter(|_| !ending.is_outrun()) {
-                if self.end(lobby, EndCause::Unused, &mut ending).await? {
-                    // On a server, only some of a namespace's lobbies help others.
-                    if needed == NoCapacity::AtCap {
-                        self.searches.keep_unused(&wanted.namespace_id, displaced, now);
-                    }
-                    return Ok(Capacity::Displaced);
-                }
+            if self.displace_one(search, (displaced, true), &mut ending).await? {
+                return Ok(Capacity::Displaced);
             }
         }
         if was_outrun {
@@ -248,11 +254,49 @@ impl Matchmaker {
     /// Ends a lobby that the last search would have displaced next.
     async fn displace_next(&self, search: &Search) -> Result<bool, Error> {
         let (namespace_id, now) = (&search.criteria.new_lobby.pool.namespace_id, self.ambient.now());
-        let mut unused = self.searches.take_unused(namespace_id, now);
-        let mut ending = Ending::new(NoCapacity::AtCap);
-        while let Some(lobby) = unused.pop().filter(|_| !ending.is_outrun()) {
-            if self.end(lobby, EndCause::Unused, &mut ending).await? {
-                self.searches.keep_unused(namespace_id, unused, now);
+        let (lobbies, servers) = self.searches.take_unused(namespace_id, now);
+        let mut ending = Ending::new(NoCapacity::AtCap, servers);
+        self.displace_one(search, (lobbies, false), &mut ending).await
+    }
+
+    /// Ends one of the `unused` lobbies, of which the first to make room is the last, and keeps the others
+    /// for the next. Unless they `are_fresh`, and after each that another request ended first, it reads some
+    /// again, which costs less than an ending in vain.
+    async fn displace_one(
+        &self,
+        search: &Search,
+        (mut unused, mut are_fresh): (Vec<Lobby>, bool),
+        ending: &mut Ending,
+    ) -> Result<bool, Error> {
+        while let Some(doubt) = unused.last().map(|lobby| lobby.doubt).filter(|_| !ending.is_outrun()) {
+            let equals = unused.iter().rev().take(DISPLACED_DRAWN_MAX);
+            let equals = equals.take_while(|lobby| lobby.doubt == doubt).count();
+            let mut equals = unused.split_off(unused.len() - equals);
+            if !mem::take(&mut are_fresh) {
+                let ids: Vec<_> = equals.iter().map(|lobby| lobby.lobby_id.clone()).collect();
+                let (seen, now) =
+                    (mem::replace(&mut equals, self.store.lobbies(&ids).await?), self.ambient.now());
+                // Who came since may be on the way.
+                equals.retain(|lobby| {
+                    let is_as_seen =
+                        |seen: &Lobby| (&seen.lobby_id, &seen.reserved) == (&lobby.lobby_id, &lobby.reserved);
+                    ending.needed.may_end(lobby, now) == Some(MayEnd::Unused) && seen.iter().any(is_as_seen)
+                });
+            }
+            if equals.is_empty() {
+                continue;
+            }
+            // Of finds that all took the oldest, each but one would lose it.
+            let nth = usize::try_from(self.ambient.below(equals.len() as u64)).unwrap_or(0);
+            let drawn = equals.swap_remove(nth);
+            unused.extend(equals);
+            if self.end(drawn, EndCause::Unused, ending).await? {
+                // On a server, only some of a namespace's lobbies help others.
+                if ending.needed == NoCapacity::AtCap {
+                    let namespace_id = &search.criteria.new_lobby.pool.namespace_id;
+                    let kept = (unused, mem::take(&mut ending.servers));
+                    self.searches.keep_unused(namespace_id, kept, self.ambient.now());
+                }
                 return Ok(true);
             }
         }
@@ -303,16 +347,21 @@ impl Matchmaker {
                 && server.cap_checked == lobby_count_max
                 && server.fits(&new.pool.game_mode, now)
         };
-        let serving: Vec<Server> = servers.iter().filter(has_left).filter(serves).cloned().collect();
-        if let Some(server) = serving.first() {
-            // The index of servers with places may not show them for a while.
-            self.servers.remember(&server.pool(), serving, now);
-            return Ok(true);
+        let serving = servers.iter().filter(has_left).filter(serves).take(SERVERS_ASKED_MAX);
+        let asked: Vec<_> = serving.map(|server| server.server.clone()).collect();
+        if !asked.is_empty() {
+            // Another request may have used it since.
+            let mut serving = self.store.servers_as_they_are(&asked).await?;
+            serving.retain(|server| has_left(&server) && serves(&server));
+            if let Some(server) = serving.first() {
+                self.servers.remember(&server.pool(), serving, now);
+                return Ok(true);
+            }
         }
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
         let in_turn = servers.iter().cycle().skip(begin).take(servers.len());
         let mut was_outrun = false;
-        for server in in_turn.filter(has_left) {
+        for server in in_turn.filter(has_left).filter(|server| !asked.contains(&server.server)) {
             if self.store.take_allotment_back(server, lobby_count_max).await? == AllotmentOutcome::Moved {
                 self.servers.forget(&server.pool());
                 return Ok(true);
@@ -440,13 +489,17 @@ impl Matchmaker {
         Ok(false)
     }
 
-    /// Ends a lobby and returns whether it did. Another request may end it first, or use it again.
+    /// Ends a lobby and returns whether it did. Another request may end it first, or use it again. The index
+    /// shows the place that is free then later than others may take it.
     async fn end(&self, lobby: Lobby, cause: EndCause, ending: &mut Ending) -> Result<bool, Error> {
         match self.store.end_lobby(&lobby, cause, &self.ambient).await {
             Ok(EndOutcome::Ended) => {
-                // Its server has a place again.
                 self.searches.forget_full(&lobby.pool.namespace_id);
                 self.servers.forget_all_in(&lobby.pool);
+                if let Some(server) = lobby.server.as_ref().and_then(|key| ending.servers.get_mut(key)) {
+                    server.used = server.used.saturating_sub(1);
+                    self.servers.meet_one(server.clone(), self.ambient.now());
+                }
                 Ok(true)
             }
             Ok(EndOutcome::AlreadyEnded) | Err(Error::Contention) => {

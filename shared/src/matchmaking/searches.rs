@@ -1,6 +1,6 @@
 //! Searches for capacity without result, which instances share in the ledger (decision 28).
 
-use std::{mem, time::Duration};
+use std::{collections::HashMap, mem, time::Duration};
 
 use crate::{
     base::{
@@ -9,7 +9,13 @@ use crate::{
     },
     matchmaking::{limits::LEARNT_AGE_MAX, outcomes::NoCapacity, search::Search},
     models::{
-        errors::Error, ids::NamespaceId, lobby::Lobby, namespace::Namespace, pool::Pool, shortage::Obstacles,
+        errors::Error,
+        ids::{NamespaceId, ServerKey},
+        lobby::Lobby,
+        namespace::Namespace,
+        pool::Pool,
+        server::Server,
+        shortage::Obstacles,
     },
     store::{
         client::Store,
@@ -43,8 +49,11 @@ pub(super) struct Searches {
     /// When it was this instance's turn to search.
     turns: BoundedMap<SearchKey, Timestamp>,
     /// Lobbies that the last search would have displaced next.
-    unused: BoundedMap<NamespaceId, (Timestamp, Vec<Lobby>)>,
+    unused: BoundedMap<NamespaceId, (Timestamp, Unused)>,
 }
+
+/// Lobbies that nobody has connected to, the first to make room last, and the servers that ran them.
+type Unused = (Vec<Lobby>, HashMap<ServerKey, Server>);
 
 /// The key of the search for what `need` says.
 pub(super) fn key_of(search: &Search, need: Need) -> SearchKey {
@@ -177,16 +186,16 @@ impl Searches {
         self.full.insert((namespace_id.clone(), may_displace), until, (cap, until));
     }
 
-    /// Keeps the lobbies that the next search may displace, the first one last.
-    pub(super) fn keep_unused(&self, namespace_id: &NamespaceId, unused: Vec<Lobby>, now: Timestamp) {
+    /// Keeps the lobbies that the next search may displace.
+    pub(super) fn keep_unused(&self, namespace_id: &NamespaceId, unused: Unused, now: Timestamp) {
         self.unused.insert(namespace_id.clone(), now, (now, unused));
     }
 
     /// Takes them.
-    pub(super) fn take_unused(&self, namespace_id: &NamespaceId, now: Timestamp) -> Vec<Lobby> {
-        let take = |(kept_at, unused): &mut (Timestamp, Vec<Lobby>)| {
+    pub(super) fn take_unused(&self, namespace_id: &NamespaceId, now: Timestamp) -> Unused {
+        let take = |(kept_at, unused): &mut (Timestamp, Unused)| {
             let unused = mem::take(unused);
-            if now.since(*kept_at) < LEARNT_AGE_MAX { unused } else { Vec::new() }
+            if now.since(*kept_at) < LEARNT_AGE_MAX { unused } else { Unused::default() }
         };
         self.unused.with(namespace_id, take).unwrap_or_default()
     }

@@ -2,10 +2,12 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use harness::{Answer, TestGame, TestStack, new_game};
+use harness::{Answer, TestGame, TestStack, instance::event_from, new_game};
 use serde_json::{Value, json};
 use shared::{
-    models::{client::Client, standing::Standing, token::PlayerSeat},
+    base::usage::Usage,
+    models::{client::Client, errors::Error, lobby::Stage, standing::Standing, token::PlayerSeat},
+    request::Request,
     store::holds::ClientHolds,
 };
 
@@ -54,6 +56,54 @@ async fn at_the_limit_the_lobby_of_the_most_doubted_client_makes_room() {
     assert_eq!(game.connect(&stack, &second).await.refusal(), STOPPED, "I4: its player learns it");
     game.connect(&stack, &first).await.expect_ok();
     game.connect(&stack, &other).await.expect_ok();
+}
+
+/// A full game, two of whose lobbies are of doubted makers: these, with their tags.
+async fn full_game(stack: &TestStack, name: &str) -> (TestGame, Vec<(String, &'static str)>) {
+    let game = small_game(stack, name, 4).await;
+    let mut doubted = Vec::new();
+    for (from, tags) in [(HOME, ["one", "two"]), (address(9), ["three", "four"])] {
+        find(stack, &game, from, tags[0]).await.expect_ok();
+        doubted.push((find(stack, &game, from, tags[1]).await.expect_ok().lobby_id(), tags[1]));
+    }
+    stack.clock.advance(A_WHILE);
+    (game, doubted)
+}
+
+/// A find of the `nth` newcomer, for a lobby of its own.
+fn late_find(game: &TestGame, nth: u8) -> Request {
+    let authorization = format!("Bearer {}", game.public);
+    let body = json!({ "game_modes": ["arena"], "tags": { "party": format!("late {nth}") } });
+    event_from(address(nth), &[("authorization", &authorization)], &body, &[]).into()
+}
+
+#[tokio::test]
+async fn a_find_that_ends_a_lobby_takes_its_place_without_a_look_for_servers() {
+    let stack = TestStack::start().await;
+    let (game, _) = full_game(&stack, "again").await;
+    let instance = stack.instance();
+    let mut costs = Vec::new();
+    for nth in 0..2 {
+        let before = instance.usage();
+        instance.call(&late_find(&game, nth)).await.unwrap();
+        costs.push(instance.usage() - before);
+    }
+    let usage = |calls, read_units, write_units| Usage { calls, read_units, write_units };
+    assert_eq!(costs, [usage(25, 21.0, 28.0), usage(11, 3.5, 28.0)]);
+}
+
+#[tokio::test]
+async fn a_lobby_to_which_somebody_came_since_the_search_makes_no_room() {
+    let stack = TestStack::start().await;
+    let (game, doubted) = full_game(&stack, "came").await;
+    let instance = stack.instance();
+    instance.call(&late_find(&game, 0)).await.unwrap();
+    let lobbies = stack.all_lobbies(game.namespace_id()).await;
+    let lives =
+        |id: &str| lobbies.iter().any(|lobby| lobby.lobby_id.as_str() == id && lobby.stage != Stage::Ended);
+    let (left, tag) = doubted.iter().find(|(lobby_id, _)| lives(lobby_id)).unwrap();
+    assert_eq!(find(&stack, &game, address(5), tag).await.expect_ok().lobby_id(), *left);
+    assert!(matches!(instance.call(&late_find(&game, 1)).await, Err(Error::TooManyLobbies)));
 }
 
 #[tokio::test]
