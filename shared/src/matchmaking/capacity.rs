@@ -489,8 +489,8 @@ impl Matchmaker {
         Ok(false)
     }
 
-    /// Ends a lobby and returns whether it did. Another request may end it first, or use it again. The index
-    /// shows the place that is free then later than others may take it.
+    /// Ends a lobby and returns whether it did. Another request may end it first, or use it again. Its place
+    /// is known from then on, which the index shows later.
     async fn end(&self, lobby: Lobby, cause: EndCause, ending: &mut Ending) -> Result<bool, Error> {
         match self.store.end_lobby(&lobby, cause, &self.ambient).await {
             Ok(EndOutcome::Ended) => {
