@@ -14,7 +14,7 @@ use crate::{
         pool::Pool,
         server::Server,
         shortage::{Shortage, obstacles},
-        standing::{SHORT_RESERVATION, may_displace},
+        standing::may_displace,
     },
     rules::criteria::NewLobby,
 };
@@ -54,7 +54,7 @@ pub fn displaced(mut unused: Vec<Lobby>, mut waits: Vec<Duration>, now: Timestam
     waits.sort_unstable();
     let in_time = waits.get(waits.len() * IN_TIME_PERCENT / 100).map(|wait| FRESH_STANDS.max(*wait));
     unused.retain(|lobby| {
-        let age = now.since(last_reserved(lobby, now));
+        let age = now.since(last_reserved(lobby));
         if may_displace(lobby.doubt) {
             in_time.is_some_and(|in_time| age >= in_time)
         } else {
@@ -90,14 +90,11 @@ impl NoCapacity {
     }
 }
 
-/// The latest time until `now` at which a seat of `lobby` may have been reserved. A reservation may have been
-/// short.
-fn last_reserved(lobby: &Lobby, now: Timestamp) -> Timestamp {
-    let made = |until: &Timestamp| {
-        let short = until.before(SHORT_RESERVATION);
-        if short <= now { short } else { until.before(lobby.reservation()) }
-    };
-    lobby.reserved.values().map(made).fold(lobby.created_at, Timestamp::max)
+/// When a seat of `lobby` was last reserved, by a client that gets the usual time: who gets less is doubted
+/// most.
+fn last_reserved(lobby: &Lobby) -> Timestamp {
+    let made = lobby.reserved.values().map(|until| until.before(lobby.reservation()));
+    made.fold(lobby.created_at, Timestamp::max)
 }
 
 /// The lobbies that `servers` run.
@@ -160,7 +157,7 @@ impl Outlook {
                 let ending = needed.may_end(lobby, now)?;
                 // The client is one of whom nothing is known, and so may be the maker.
                 let is_displaced =
-                    || !may_displace(lobby.doubt) && now.since(last_reserved(lobby, now)) >= DOUBTED_STANDS;
+                    || !may_displace(lobby.doubt) && now.since(last_reserved(lobby)) >= DOUBTED_STANDS;
                 (ending != MayEnd::Unused || is_displaced()).then_some((lobby, ending))
             });
             let Some((lobby, ending)) = able.min_by_key(|(lobby, ending)| rank(lobby, *ending, region_id))

@@ -22,7 +22,13 @@ const A_WHILE: Duration = Duration::from_secs(3);
 
 /// A game of so many lobbies of four seats, whose clients may hold eight.
 async fn small_game(stack: &TestStack, name: &str, lobby_count_max: u32) -> TestGame {
-    let mode = json!({ "regions": ["fra"], "max_players": 4, "reservation_seconds": 60, "taggable": true });
+    game_of(stack, name, lobby_count_max, 60).await
+}
+
+/// The same with seats that wait for so many seconds.
+async fn game_of(stack: &TestStack, name: &str, lobby_count_max: u32, reservation_secs: u32) -> TestGame {
+    let mode = json!({ "regions": ["fra"], "max_players": 4, "reservation_seconds": reservation_secs,
+        "taggable": true });
     let mut new = new_game(name, json!({ "arena": mode }), lobby_count_max);
     new.namespaces[0].max_players_per_client = CAP;
     stack.make_game_of(new, 100).await
@@ -56,6 +62,21 @@ async fn at_the_limit_the_lobby_of_the_most_doubted_client_makes_room() {
     assert_eq!(game.connect(&stack, &second).await.refusal(), STOPPED, "I4: its player learns it");
     game.connect(&stack, &first).await.expect_ok();
     game.connect(&stack, &other).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_fresh_clients_lobby_makes_room_after_five_seconds_however_long_seats_wait() {
+    let stack = TestStack::start().await;
+    for (name, reservation_secs) in [("short", 12), ("shorter", 15), ("long", 60)] {
+        let game = game_of(&stack, name, 2, reservation_secs).await;
+        let playing = find(&stack, &game, HOME, "one").await.expect_ok();
+        game.connect(&stack, &playing).await.expect_ok();
+        find(&stack, &game, address(1), "two").await.expect_ok();
+        stack.clock.advance(Duration::from_secs(4));
+        assert_eq!(find(&stack, &game, address(2), "three").await.refusal(), TOO_MANY_LOBBIES, "{name}");
+        stack.clock.advance(Duration::from_secs(2));
+        find(&stack, &game, address(2), "three").await.expect_ok();
+    }
 }
 
 /// A full game, two of whose lobbies are of doubted makers: these, with their tags.
