@@ -161,3 +161,20 @@ async fn a_creation_that_was_sent_in_time_is_given_up_when_its_burst_may_be_repl
     );
     assert_eq!((scene.lobbies().await, late.race_creates()), (1, 0), "I9");
 }
+
+#[tokio::test]
+async fn a_find_draws_no_second_position_of_a_lobby_that_it_saw_full() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 24 });
+    let game = stack.make_game("filled", json!({ "arena": mode }), 10_000, 100).await;
+    // All but the first without a position.
+    for _ in 0..24 {
+        game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+    }
+    assert_eq!(game.live_lobbies(&stack).await, 1);
+    let instance = stack.instance();
+    lobby_of(&instance, &game.public).await;
+    assert_eq!(game.live_lobbies(&stack).await, 2);
+    // Settings 2, look 1, head 1, servers 2, position 1, seat 1, head 1, creation 1, count 1.
+    assert_eq!(instance.usage().calls, 11);
+}

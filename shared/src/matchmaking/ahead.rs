@@ -57,25 +57,34 @@ impl Matchmaker {
             .cloned()
             .collect();
         let seats = seeker.seats().count();
-        let (mut looked, mut are_others_full, mut tries) = (None, true, 0);
+        let (mut looked, mut are_others_full, mut tries) = (None::<Looked>, true, 0);
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
-            let Some(known) = self.pools.draw_lobby(pools, seats, &self.ambient, now) else {
-                if looked.is_some() || self.pools.lacks_room(pools, seats, now) {
-                    break;
+            let refusal = if let Some(known) = self.pools.draw_lobby(pools, seats, &self.ambient, now) {
+                let Some(searched) = searched(pools, &known.lobby.pool) else { continue };
+                match self.take_seen(searched, &known, seeker).await? {
+                    Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
+                    Err(refusal) => {
+                        self.pools.forget_older_lobbies(searched, now);
+                        refusal
+                    }
                 }
+            } else if let Some(shown) =
+                looked.as_mut().and_then(|looked| self.ambient.draw(&mut looked.unread))
+            {
+                match self.take_shown(pools, &shown, seeker).await? {
+                    Some(Ok(found)) => return Ok(Some(Existing::of(Some(found), false))),
+                    Some(Err(refusal)) => refusal,
+                    None => continue,
+                }
+            } else if looked.is_some() || self.pools.lacks_room(pools, seats, now) {
+                break;
+            } else {
                 looked = Some(self.look_ahead(&part, seeker, now).await?);
                 continue;
             };
-            let Some(searched) = searched(pools, &known.lobby.pool) else { continue };
-            match self.take_seen(searched, &known, seeker).await? {
-                Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
-                Err(refusal) => {
-                    tries += 1;
-                    are_others_full &= refusal.is_for_want_of_seats();
-                    self.pools.forget_older_lobbies(searched, now);
-                }
-            }
+            tries += 1;
+            are_others_full &= refusal.is_for_want_of_seats();
         }
         let now = self.ambient.now();
         let (mut has_read_all, mut is_one_crowded) = (false, false);
@@ -108,6 +117,10 @@ impl Matchmaker {
         shown.retain(|candidate| !seeker.excludes(&candidate.lobby_id));
         shown
             .retain(|candidate| !self.bursts.was_full(&candidate.lobby_id, seats, Timestamp::default(), now));
+        if seats == 1 && pools.iter().any(|searched| !searched.tag_digests.is_empty()) {
+            let (has_read_all, are_others_full, is_one_crowded) = (false, true, false);
+            return Ok(Looked { unread: shown, has_read_all, are_others_full, is_one_crowded });
+        }
         let finds = pools.iter().map(|searched| self.pools.finds_in_a_second(searched, now)).max();
         let wanted = finds.unwrap_or(0).clamp(READ_MIN, READ_MAX);
         let drawn = (0..wanted).filter_map(|_| self.ambient.draw(&mut shown));
@@ -133,7 +146,8 @@ impl Matchmaker {
             let here = open.extract_if(.., |lobby| lobby.pool.is_shard_of(&searched.pool)).collect();
             self.pools.keep_lobbies(searched, here, now);
         }
-        Ok(Looked { has_read_all: is_all && shown.is_empty(), are_others_full, is_one_crowded })
+        let has_read_all = is_all && shown.is_empty();
+        Ok(Looked { unread: Vec::new(), has_read_all, are_others_full, is_one_crowded })
     }
 
     /// Some candidates of a pool with the queried tags: those with exactly these first; for a party, of one
@@ -176,6 +190,9 @@ struct Part {
 
 /// The result of a look ahead, besides the lobbies that were kept.
 struct Looked {
+    /// Lobbies with the tags of a find, to be tried without reading them: before the instance's next find
+    /// with these tags, others fill those that it would keep.
+    unread: Vec<Candidate>,
     /// Whether the pools have no other candidates than those that were shown, and each of those was read.
     has_read_all: bool,
     /// Whether each lobby that was read and not kept, or tried, was refused only because it was full, or was

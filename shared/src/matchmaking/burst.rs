@@ -10,8 +10,9 @@
 //! know the same first lobby with room for each of them, and smaller parties fill the holes that larger ones
 //! leave (decision 73).
 //!
-//! A find that loses its seat while it waits draws again, without waiting. If it loses that seat too, the
-//! pool is busy, and the find creates a lobby of its own.
+//! A find that loses its seat while it waits draws again, without waiting, or begins another burst if it saw
+//! the large lobby of its next position full, or crowded. If it loses a second seat, the pool is busy, and it
+//! creates a small lobby of its own.
 
 use std::{slice, time::Duration};
 
@@ -22,7 +23,7 @@ use crate::{
         limits::{ROOMY, UNSHARED_FOR},
         matchmaker::Matchmaker,
         outcomes::{Attempt, Origin, Placing, Step},
-        position::{Position, Role, last_lobby, next_lobby},
+        position::{Position, Role, last_lobby, next_lobby, with_last_lobby},
         round::Round,
         search::{Claimed, Search},
     },
@@ -197,7 +198,9 @@ impl Matchmaker {
                         secret,
                         positions: seats,
                         has_parties: search.criteria.new_lobby.party_size_max.is_some(),
-                        exhausted: exhausted.take(),
+                        exhausted: exhausted
+                            .take()
+                            .map(|burst| with_last_lobby(burst, &search.criteria.new_lobby)),
                     };
                     match self.begin_burst(search, beginning, seeker, &mut round).await? {
                         Ok(step) => return Ok(step),
@@ -279,18 +282,24 @@ impl Matchmaker {
         if seeker.excludes(&next) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
-        if burst.is_announced && self.bursts.was_full(&next, seats, burst.opened_at, self.ambient.now()) {
+        // Of a small lobby, few positions are left to draw.
+        let is_large = capacity > ROOMY;
+        if (burst.is_announced || is_large)
+            && self.bursts.was_full_or_crowded(&next, seats, burst.opened_at, self.ambient.now())
+        {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
         let finds = burst.draws.as_ref().map_or(burst.positions as usize, Vec::len);
         let lone_age = LONE_BURST_AGE.max(round.election_took * LONE_BURST_CALLS);
         let is_lone = finds == 1 && self.ambient.now().since(burst.opened_at) >= lone_age;
-        if is_lone
-            && !burst.is_announced
-            && (burst.positions + seats) * LONE_BURST_SHARE <= capacity
-            && let Ok(found) = self.take_in_burst(new, &burst.first, Hiding::No, seeker).await?
-        {
-            return Ok(Ok(Step::Found(Box::new(found))));
+        if is_lone && !burst.is_announced && (burst.positions + seats) * LONE_BURST_SHARE <= capacity {
+            match self.take_in_burst(new, &burst.first, Hiding::No, seeker).await? {
+                Ok(found) => return Ok(Ok(Step::Found(Box::new(found)))),
+                Err(refusal) if is_large && refusal != Refusal::Missing => {
+                    return Ok(Err(Unseated::Exhausted(burst)));
+                }
+                Err(_) => {}
+            }
         }
         let burst = match self.store.draw_positions(&key, &burst, seats, self.patience(search)).await? {
             Ok(burst) => burst,
@@ -328,7 +337,7 @@ impl Matchmaker {
         let last = last_lobby(&burst, new);
         self.bursts.remember(&key, burst.clone(), last.clone(), self.ambient.now());
         let (seats, now) = (seeker.seats().count(), self.ambient.now());
-        if seeker.excludes(&last) || self.bursts.was_full(&last, seats, burst.opened_at, now) {
+        if seeker.excludes(&last) || self.bursts.was_full_or_crowded(&last, seats, burst.opened_at, now) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
         let was_there = burst.is_announced && last == burst.first;

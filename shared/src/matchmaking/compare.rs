@@ -16,7 +16,7 @@ use crate::{
         limits::{COMPARED_MAX, ROOMY, TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
         memory::pools::KnownLobby,
-        search::{Claimed, Existing, Search, by_distance, searched},
+        search::{Existing, Search, by_distance, searched},
     },
     models::{
         availability::{Availability, Refusal, sort_fullest_first},
@@ -27,7 +27,7 @@ use crate::{
     },
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
-    store::{lobbies::Candidate, seats::PartyCapacity},
+    store::lobbies::Candidate,
     wire::explanation::Reason,
 };
 
@@ -284,19 +284,10 @@ impl Matchmaker {
         only: &Candidate,
     ) -> Result<Option<Found>, Error> {
         let Comparison { pools, seeker, compared, .. } = comparison;
-        let Some(searched) = searched(pools, &only.pool) else { return Ok(None) };
         if !compared.insert(only.lobby_id.clone()) {
             return Ok(None);
         }
-        let now = self.ambient.now();
-        let hiding = self.pools.hiding(searched, &only.lobby_id, seeker.seats(), now);
-        let capacity = PartyCapacity::Assumed(searched.party_capacity);
-        let claimed = Claimed { pool: only.pool.clone(), lobby_id: only.lobby_id.clone(), capacity, hiding };
-        let taken = self.take(searched, claimed, seeker).await?;
-        if taken.as_ref().is_err_and(|refusal| *refusal != Refusal::Excluded) {
-            self.pools.note_lost_seat(searched, now);
-        }
-        Ok(taken.ok())
+        Ok(self.take_shown(pools, only, seeker).await?.and_then(Result::ok))
     }
 
     /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`, or have room
@@ -396,11 +387,12 @@ impl Matchmaker {
                     None => usize::try_from(self.ambient.below(lobbies.len() as u64)).unwrap_or(0),
                 };
                 lobbies.rotate_left(first);
-                if *may_create {
-                    lobbies.truncate(TRIED_WHILE_BUSY_MAX);
-                }
             }
-            for lobby in lobbies {
+            for (tried, lobby) in lobbies.into_iter().enumerate() {
+                // Those that it lost may show that the pool is busy.
+                if tried >= TRIED_WHILE_BUSY_MAX && *may_create && self.is_busy(pools) {
+                    break;
+                }
                 let Some(searched) = searched(pools, &lobby.pool) else { continue };
                 let known = KnownLobby { lobby, learnt_at: now };
                 match self.take_seen(searched, &known, seeker).await? {
@@ -437,7 +429,8 @@ impl Matchmaker {
         Ok(())
     }
 
-    /// Whether there is a lobby beside the one `created` that a find of `search` could have joined.
+    /// Whether there is a lobby of its pool beside the one `created` that a find of `search` could have
+    /// joined.
     pub(super) async fn is_another_joinable(
         &self,
         search: &Search,
@@ -445,13 +438,15 @@ impl Matchmaker {
         created: &Lobby,
     ) -> Result<bool, Error> {
         let now = self.ambient.now();
-        let Criteria { pools, tags, .. } = &search.criteria;
+        let Criteria { new_lobby, tags, .. } = &search.criteria;
+        // Its rivals created there, too: they have the same criteria.
+        let pools = [new_lobby.searched()];
         let seats = seeker.seats().count();
         let looked = if tags.is_empty() {
-            let seen = self.look(pools, COMPARED_MAX, now, Timestamp::NEVER, (false, seats)).await?;
+            let seen = self.look(&pools, COMPARED_MAX, now, Timestamp::NEVER, (false, seats)).await?;
             Candidates::of_all(seen).fitting
         } else {
-            self.look_exactly(pools, now).await?.concat()
+            self.look_exactly(&pools, now).await?.concat()
         };
         let others = looked.into_iter().map(|other| other.lobby_id);
         let is_other = |other: &LobbyId| *other != created.lobby_id && !seeker.excludes(other);

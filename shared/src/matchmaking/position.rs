@@ -81,6 +81,15 @@ pub(super) fn last_lobby(burst: &Burst, new: &NewLobby) -> LobbyId {
     burst.lobby(nth)
 }
 
+/// The burst once all positions of its last lobby are drawn; with parties, which leave holes, as it is.
+pub(super) fn with_last_lobby(burst: Burst, new: &NewLobby) -> Burst {
+    let positions = match burst.draws {
+        Some(_) => burst.positions,
+        None => burst.positions.next_multiple_of(new.max_players.max(1)),
+    };
+    Burst { positions, ..burst }
+}
+
 /// The lobby of the find of so many `seats` that draws next.
 pub(super) fn next_lobby(burst: &Burst, new: &NewLobby, seats: u32) -> LobbyId {
     let draws = burst.draws.as_ref().map(|draws| draws.iter().copied().chain([seats]).collect());
@@ -176,6 +185,23 @@ mod tests {
             let positions = (1..=6).map(|count| drawn(&vec![1; count], &new, false));
             assert_eq!(positions.collect::<Vec<_>>(), expected);
         }
+    }
+
+    #[test]
+    fn a_burst_without_seats_is_that_as_long_as_no_position_of_a_later_lobby_is_drawn() {
+        let burst = |positions, draws| Burst {
+            first: LobbyId::nil(),
+            secret: BurstSecret::random(&Ambient::system()),
+            opened_at: Timestamp::default(),
+            positions,
+            draws,
+            is_announced: false,
+        };
+        let alone =
+            [1, 3, 4].map(|positions| with_last_lobby(burst(positions, None), &new_lobby(3, None)).positions);
+        assert_eq!(alone, [3, 3, 6]);
+        let parties = with_last_lobby(burst(4, Some(vec![2, 2])), &new_lobby(3, Some(3)));
+        assert_eq!(parties.positions, 4, "a third lobby may begin with the next position");
     }
 
     #[test]

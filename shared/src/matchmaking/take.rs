@@ -22,7 +22,10 @@ use crate::{
         reply::Found,
         seeker::{Seeker, Tried},
     },
-    store::seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+    store::{
+        lobbies::Candidate,
+        seats::{Hiding, PartyCapacity, SeatClaim, SeatOutcome},
+    },
     wire::explanation::{FindOutcome, Reason},
 };
 
@@ -100,6 +103,23 @@ impl Matchmaker {
         }
     }
 
+    /// Takes a seat in a lobby as the index shows it, without reading it first; `None` if it is of none of
+    /// `pools`.
+    pub(super) async fn take_shown(
+        &self,
+        pools: &[SearchedPool],
+        shown: &Candidate,
+        seeker: &Seeker,
+    ) -> Result<Option<Result<Found, Refusal>>, Error> {
+        let Some(searched) = searched(pools, &shown.pool) else { return Ok(None) };
+        let now = self.ambient.now();
+        let hiding = self.pools.hiding(searched, &shown.lobby_id, seeker.seats(), now);
+        let capacity = PartyCapacity::Assumed(searched.party_capacity);
+        let claimed =
+            Claimed { pool: shown.pool.clone(), lobby_id: shown.lobby_id.clone(), capacity, hiding };
+        self.take_looked_up(searched, claimed, seeker).await.map(Some)
+    }
+
     /// Sends the write for a seat, which lasts for `reservation` from then on, or less
     /// ([`Seeker::reservation`]).
     pub(super) async fn claim(
@@ -162,8 +182,19 @@ impl Matchmaker {
         known: &KnownLobby,
         seeker: &Seeker,
     ) -> Result<Result<Found, Refusal>, Error> {
+        let claimed = claimed(known, seeker.seats(), self.ambient.now());
+        self.take_looked_up(searched, claimed, seeker).await
+    }
+
+    /// The same in a lobby that a look showed: one without a seat is a sign of other finds.
+    async fn take_looked_up(
+        &self,
+        searched: &SearchedPool,
+        claimed: Claimed,
+        seeker: &Seeker,
+    ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
-        let taken = self.take(searched, claimed(known, seeker.seats(), now), seeker).await?;
+        let taken = self.take(searched, claimed, seeker).await?;
         if taken.as_ref().is_err_and(|refusal| *refusal != Refusal::Excluded) {
             self.pools.note_lost_seat(searched, now);
         }

@@ -108,7 +108,7 @@ pub struct Beginning {
     pub positions: u32,
     /// Whether its mode has parties.
     pub has_parties: bool,
-    /// A burst seen exhausted, which the new one may replace while the head is still exactly that burst.
+    /// A burst seen exhausted, which the new one may replace until more positions are drawn than it has.
     pub exhausted: Option<Burst>,
 }
 
@@ -397,7 +397,7 @@ impl Store {
         let stale = "attribute_not_exists(#first) OR #opened_at <= :stale";
         let condition = match exhausted {
             Some(_) => {
-                format!("{stale} OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)")
+                format!("{stale} OR (#first = :seen AND #opened_at = :seen_at AND #positions <= :drawn)")
             }
             None => stale.to_owned(),
         };

@@ -539,7 +539,7 @@ pub fn all() -> Vec<Condition> {
             Write::BeginBurst,
             &[&[
                 "attribute_not_exists(#first) OR #opened_at <= :stale",
-                "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+                "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions <= :drawn)",
             ]],
         ),
         (Write::DrawPosition, &[&["#first = :first"]]),

@@ -337,7 +337,7 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     (Write::ReturnAllotment, "#allotted >= :block", Needless("what a server has is in the sum, by I2")),
     (
         Write::BeginBurst,
-        "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+        "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions <= :drawn)",
         Unproved(
             "it keeps finds that saw a burst exhausted in one lobby; without it each makes its own, which is counted as a race",
         ),

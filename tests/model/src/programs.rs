@@ -837,7 +837,11 @@ impl Program<'_> {
         if tries >= ELECTIONS_MAX || state.history.lobbies[self.actor].was_created {
             return self.again(round);
         }
-        let sent = Sent::Begin { seen: exhausted, first: self.actor, taken: None, now: state.now };
+        let capacity = self.rules().max_players;
+        // With the other positions of its last lobby.
+        let seen =
+            exhausted.map(|burst| Head { positions: burst.positions.next_multiple_of(capacity), ..burst });
+        let sent = Sent::Begin { seen, first: self.actor, taken: None, now: state.now };
         Mind::Send { sent, then: Then::Begun { round, tries } }
     }
 

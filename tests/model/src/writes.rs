@@ -1335,11 +1335,11 @@ impl Store<'_> {
             Some(seen) => {
                 let is_seen = head.first == seen.first
                     && head.opened_at == seen.opened_at
-                    && head.positions == seen.positions;
+                    && head.positions <= seen.positions;
                 clause!(
                     check,
                     BeginBurst,
-                    "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+                    "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions <= :drawn)",
                     is_stale || is_seen
                 );
             }

@@ -89,7 +89,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::BeginBurst, "attribute_not_exists(#first) OR #opened_at <= :stale", RACE),
     (
         Write::BeginBurst,
-        "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+        "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions <= :drawn)",
         RACE,
     ),
     (Write::DrawPosition, "#first = :first", RACE),

@@ -18,6 +18,8 @@ pub(in crate::matchmaking) struct Bursts {
     known: BoundedMap<HeadKey, KnownBurst>,
     /// When lobbies were last seen full, or almost so, and what was left.
     full: BoundedMap<LobbyId, (Timestamp, Left)>,
+    /// When lobbies were last seen crowded.
+    crowded: BoundedMap<LobbyId, Timestamp>,
 }
 
 /// Seats that a lobby had left, if those were fewer than some request wants.
@@ -72,6 +74,9 @@ impl Bursts {
     /// Notes that `lobby` was seen, if some request gets no seats there: for those, a burst that ends with it
     /// is exhausted.
     pub(in crate::matchmaking) fn note_seen(&self, lobby: &Lobby, now: Timestamp) {
+        if lobby.is_crowded(now) {
+            self.crowded.insert(lobby.lobby_id.clone(), now, now);
+        }
         let Some(left) = Left::of(lobby) else { return };
         self.full.insert(lobby.lobby_id.clone(), now, (now, left));
         let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
@@ -93,6 +98,18 @@ impl Bursts {
     ) -> bool {
         let since = since.max(now.before(SEEN_FULL_FOR));
         self.full.with(lobby_id, |(seen_at, left)| *seen_at >= since && !left.has(seats)).unwrap_or(false)
+    }
+
+    /// The same, also of one whose item took no more writes: finds share the next one.
+    pub(in crate::matchmaking) fn was_full_or_crowded(
+        &self,
+        lobby_id: &LobbyId,
+        seats: u32,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        let is_recent = |seen_at: &mut Timestamp| *seen_at >= since.max(now.before(SEEN_FULL_FOR));
+        self.was_full(lobby_id, seats, since, now) || self.crowded.with(lobby_id, is_recent).unwrap_or(false)
     }
 
     /// Notes that no find needs to look at `burst` again.

@@ -203,7 +203,7 @@ impl Pools {
         self.with(searched, |known| known.finds(now)).unwrap_or(0)
     }
 
-    /// Whether this instance is likely to fill a lobby of `max_players` within two seconds.
+    /// Whether this instance alone fills a lobby of `max_players`, which is small, within half a second.
     pub(in crate::matchmaking) fn fills_alone(
         &self,
         searched: &SearchedPool,
@@ -211,22 +211,18 @@ impl Pools {
         now: Timestamp,
     ) -> bool {
         let finds = self.finds_in_a_second(searched, now);
-        Contention::of(finds, false) == Contention::Busy && fill_soon(finds, max_players)
+        max_players <= ROOMY && Contention::of(finds, false) == Contention::Busy
     }
 
-    /// Whether a find may create a lobby of `max_players` without an election: in a busy pool, if the finds
-    /// of this instance fill it soon, or any do because it is small.
+    /// Whether a find may create a lobby of `max_players` without an election: a small one in a busy pool.
     pub(in crate::matchmaking) fn creates_alone(
         &self,
         searched: &SearchedPool,
         max_players: u32,
         now: Timestamp,
     ) -> bool {
-        let creates = |known: &mut KnownPool| {
-            known.contention(now) == Contention::Busy
-                && (max_players <= ROOMY || fill_soon(known.finds(now), max_players))
-        };
-        self.with(searched, creates).unwrap_or(false)
+        let is_busy = |known: &mut KnownPool| known.contention(now) == Contention::Busy;
+        max_players <= ROOMY && self.with(searched, is_busy).unwrap_or(false)
     }
 
     /// The fullest lobby of `pools` in which this instance took a seat within the last second and which
@@ -454,11 +450,6 @@ impl Pools {
         let age_max = if searched.shards > 1 { READ_AGE_MAX_IN_SHARDS } else { READ_AGE_MAX };
         self.with(searched, |known| known.read.retain(|known| now.since(known.learnt_at) < age_max));
     }
-}
-
-/// Whether so many finds a second fill a lobby of `max_players` within two seconds.
-fn fill_soon(finds: usize, max_players: u32) -> bool {
-    finds * 2 >= usize::try_from(max_players).unwrap_or(usize::MAX)
 }
 
 fn tagged_key(searched: &SearchedPool) -> (Pool, TagDigests) {
