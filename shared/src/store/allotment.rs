@@ -86,6 +86,8 @@ impl Server {
 /// The part of a namespace's cap that its servers have.
 #[derive(Debug, Deserialize)]
 pub(super) struct Allotment {
+    /// Not there yet where a placement was noted first.
+    #[serde(default)]
     allotted: u32,
 }
 

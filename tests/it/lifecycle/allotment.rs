@@ -10,7 +10,10 @@ use muster_local::emulator::{
     link::{Call, Carried, Link},
 };
 use serde_json::{Value, json};
-use shared::{base::ambient::Timestamp, models::errors::Error};
+use shared::{
+    base::ambient::Timestamp,
+    models::{errors::Error, server::PlacementPool},
+};
 
 const AT_CAP: (u16, &str) = (400, "MATCHMAKER_TOO_MANY_LOBBIES");
 
@@ -171,6 +174,20 @@ async fn a_server_that_is_gone_holds_nothing_of_the_cap() {
     let _found = find_in(&stack, &game, "fra").await.expect_ok();
     assert_eq!(game.game_server(&stack, "silent").await.allotted, 0);
     assert_eq!(stack.store().allotted_lobbies(game.namespace_id()).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_find_is_refused_where_a_server_of_a_build_was_noted_and_nothing_is_allotted_yet() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("noted", modes, 9, 0).await;
+    let pool = PlacementPool {
+        namespace_id: game.namespace_id().clone(),
+        region_id: "fra".parse().unwrap(),
+        build_id: Some("build-1".parse().unwrap()),
+    };
+    stack.store().note_placement(&pool, stack.clock.now()).await.unwrap();
+    assert_eq!(find_in(&stack, &game, "fra").await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "I3");
 }
 
 #[tokio::test]
