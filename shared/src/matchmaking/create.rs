@@ -168,6 +168,15 @@ impl Matchmaker {
                 Some(_) if requests => allotment.of_block(Some(server.capacity.min(lobby_count_max))),
                 Some(_) => None,
             };
+            // A refused transaction costs six write units.
+            if block.is_some()
+                && allotted.is_none()
+                && self.searches.failed_lately(&new.pool, &[NoCapacity::AtCap], now)
+                && *allotted.insert(allotted_now().await?) >= lobby_count_max
+            {
+                (allotment, nest) = (Allotment::None, None);
+                continue;
+            }
             let cap_checked = if unmet.is_some() { lobby_count_max } else { server.cap_checked };
             let server = Server { cap_checked, ..server };
             let requests = new.launch.as_ref().map(|rules| rules.server_count_max).filter(|_| requests);
@@ -222,7 +231,6 @@ impl Matchmaker {
                     (nest, may_request) = (None, false);
                 }
                 CreationOutcome::AtCap => {
-                    // A refused transaction costs six write units.
                     let left = lobby_count_max.saturating_sub(*allotted.insert(allotted_now().await?));
                     let was_block = creation.block.is_some_and(|block| block > 1);
                     allotment = if was_block && left > 0 { Allotment::Singly } else { Allotment::None };

@@ -120,7 +120,8 @@ impl Matchmaker {
     /// instance knows a place.
     async fn has_place(&self, search: &Search, seeker: &Seeker) -> Result<bool, Error> {
         let new = &search.criteria.new_lobby;
-        Ok(self.servers.has_place(new, seeker.trace()).await? || self.is_burst_under_way(search).await?)
+        Ok(self.servers.has_place(new, seeker.trace()).await?
+            || self.is_burst_under_way(search, seeker).await?)
     }
 }
 

@@ -146,17 +146,22 @@ impl Searches {
         of(Need { may_displace: true, ..need }).or_else(|| if need.may_displace { None } else { of(need) })
     }
 
-    /// Whether such a search was known to be in vain within [`EXPECTED_FOR`].
-    pub(super) fn failed_lately(&self, wanted: &Pool, need: Need, now: Timestamp) -> bool {
+    /// Whether a search for one of the `needed` was known to be in vain within [`EXPECTED_FOR`].
+    pub(super) fn failed_lately(&self, wanted: &Pool, needed: &[NoCapacity], now: Timestamp) -> bool {
         let is_recent = |until: Timestamp| now.since(until) < EXPECTED_FOR;
-        let is_known = match need.capacity {
+        let failed = |capacity, may_displace| match capacity {
             NoCapacity::AtCap => {
-                let key = (wanted.namespace_id.clone(), need.may_displace);
+                let key = (wanted.namespace_id.clone(), may_displace);
                 self.full.with(&key, |(_, until)| is_recent(*until))
             }
-            NoCapacity::NoServer => self.failed.with(&(wanted.whole(), need), |(until, _)| is_recent(*until)),
+            NoCapacity::NoServer => {
+                let key = (wanted.whole(), Need { capacity, may_displace });
+                self.failed.with(&key, |(until, _)| is_recent(*until))
+            }
         };
-        is_known.unwrap_or(false)
+        needed.iter().any(|capacity| {
+            [true, false].into_iter().any(|may_displace| failed(*capacity, may_displace) == Some(true))
+        })
     }
 
     /// Whether it was this instance's turn to search less than a second ago.

@@ -7,7 +7,7 @@ use crate::{
     matchmaking::{
         matchmaker::Matchmaker,
         outcomes::NoCapacity,
-        position::last_lobby,
+        position::next_lobby,
         search::Search,
         searches::{Need, key_of},
     },
@@ -84,7 +84,7 @@ impl Matchmaker {
         if has_place {
             self.searches.forget_full(&wanted.namespace_id);
         }
-        let is_refused = !has_place && !self.is_under_way(search, &evidence, None).await?;
+        let is_refused = !has_place && !self.is_under_way(search, (&evidence, None), seeker).await?;
         Ok(is_refused.then(|| known.reason_for(seeker)))
     }
 
@@ -109,7 +109,8 @@ impl Matchmaker {
             NoCapacity::AtCap => self.has_some_left(search, &evidence),
             NoCapacity::NoServer => has_place,
         };
-        let is_refused = !has_place && !self.is_under_way(search, &evidence, Some(failed_at)).await?;
+        let is_refused =
+            !has_place && !self.is_under_way(search, (&evidence, Some(failed_at)), seeker).await?;
         Ok(is_refused.then(|| known.reason_for(seeker)))
     }
 
@@ -156,7 +157,8 @@ impl Matchmaker {
     async fn has_place_of(&self, search: &Search, seeker: &Seeker) -> Result<Option<bool>, Error> {
         let (now, new) = (self.ambient.now(), &search.criteria.new_lobby);
         let (wanted, placement) = (&new.pool, new.placement());
-        let was_short = NEEDS.iter().any(|need| self.searches.failed_lately(wanted, *need, now));
+        let needed = [NoCapacity::AtCap, NoCapacity::NoServer];
+        let was_short = self.searches.failed_lately(wanted, &needed, now);
         if !was_short && self.servers.are_known(&placement, now) {
             return Ok(None);
         }
@@ -184,34 +186,43 @@ impl Matchmaker {
     }
 
     /// Whether a burst leads to a seat in the new lobby's pool. One consistent read unit.
-    pub(super) async fn is_burst_under_way(&self, search: &Search) -> Result<bool, Error> {
+    pub(super) async fn is_burst_under_way(&self, search: &Search, seeker: &Seeker) -> Result<bool, Error> {
         let evidence = self.store.evidence(Some(&search.head_key()), &[], &[]).await?;
-        self.is_under_way(search, &evidence, None).await
+        self.is_under_way(search, (&evidence, None), seeker).await
     }
 
-    /// Whether the burst read leads to a seat. One that began before the search `failed` does if its last
-    /// lobby is there: nobody creates it. One consistent read unit for that.
+    /// Whether the burst read leads to a seat: in its first lobby if it began after the search `failed`, for
+    /// that may be about to be created, else in a lobby that is there, which costs one consistent read unit.
+    /// Where no lobby can be created, the next ones of a burst have no capacity either.
     async fn is_under_way(
         &self,
         search: &Search,
-        evidence: &Evidence,
-        failed_at: Option<Timestamp>,
+        (evidence, failed_at): (&Evidence, Option<Timestamp>),
+        seeker: &Seeker,
     ) -> Result<bool, Error> {
         let (key, now) = (search.head_key(), self.ambient.now());
-        let exhausted = self.bursts.exhausted(&key, search.criteria.party_size);
+        let seats = search.criteria.party_size;
+        let exhausted = self.bursts.exhausted(&key, seats);
         let is_open =
             |burst: &&Burst| now.since(burst.opened_at) < BURST_WINDOW && exhausted.as_ref() != Some(*burst);
         let Some(burst) = evidence.burst.as_ref().filter(is_open) else { return Ok(false) };
-        if failed_at.is_none_or(|failed_at| failed_at < burst.opened_at) {
+        let next = next_lobby(burst, &search.criteria.new_lobby, seats);
+        let is_later = failed_at.is_none_or(|failed_at| failed_at < burst.opened_at);
+        if is_later && next == burst.first {
             return Ok(true);
         }
-        let last = last_lobby(burst, &search.criteria.new_lobby);
-        let is_there = self.store.lobby(&last).await?.is_some();
-        if !is_there {
-            self.bursts.remember(&key, burst.clone(), last, now);
+        let has_seats = match self.store.lobby(&next).await? {
+            Some(lobby) => {
+                self.bursts.note_seen(&lobby, now);
+                !self.bursts.was_full(&next, seats, burst.opened_at, now)
+            }
+            None => is_later && may_displace(seeker.doubt().await?),
+        };
+        if !has_seats {
+            self.bursts.remember(&key, burst.clone(), next, now);
             self.bursts.note_exhausted(&key, burst);
         }
-        Ok(is_there)
+        Ok(has_seats)
     }
 }
 

@@ -2,13 +2,29 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use harness::{Answer, TestGame, TestStack, instance::event_from, new_game};
+use harness::{
+    Answer, TestGame, TestStack,
+    instance::{Instance, event_from},
+    new_game,
+};
 use serde_json::{Value, json};
 use shared::{
     base::usage::Usage,
-    models::{client::Client, errors::Error, lobby::Stage, standing::Standing, token::PlayerSeat},
+    cloud::provision::NewGame,
+    models::{
+        client::Client,
+        errors::Error,
+        ids::{BurstSecret, LobbyId},
+        lobby::Stage,
+        standing::Standing,
+        tag_digests::TagDigests,
+        token::PlayerSeat,
+    },
     request::Request,
-    store::holds::ClientHolds,
+    store::{
+        creation::{Beginning, BurstOutcome, HeadKey},
+        holds::ClientHolds,
+    },
 };
 
 use super::{CAP, HOME, request};
@@ -29,7 +45,11 @@ async fn small_game(stack: &TestStack, name: &str, lobby_count_max: u32) -> Test
 async fn game_of(stack: &TestStack, name: &str, lobby_count_max: u32, reservation_secs: u32) -> TestGame {
     let mode = json!({ "regions": ["fra"], "max_players": 4, "reservation_seconds": reservation_secs,
         "taggable": true });
-    let mut new = new_game(name, json!({ "arena": mode }), lobby_count_max);
+    game_with(stack, new_game(name, json!({ "arena": mode }), lobby_count_max)).await
+}
+
+/// A game whose clients may hold eight seats.
+async fn game_with(stack: &TestStack, mut new: NewGame) -> TestGame {
     new.namespaces[0].max_players_per_client = CAP;
     stack.make_game_of(new, 100).await
 }
@@ -258,4 +278,62 @@ async fn joins_count_like_finds_while_lobbies_run_short() {
         join().await.expect_ok();
     }
     assert_eq!(join().await.refusal(), TOO_MANY_SEATS, "I12, with a seat free");
+}
+
+/// A game at its limit of three lobbies: two with players, and one with a reservation of `address(3)`. Nobody
+/// plays its modes `duel` and `race`.
+async fn playing_game(stack: &TestStack, name: &str) -> TestGame {
+    let mode = json!({ "regions": ["fra"], "max_players": 4, "taggable": true });
+    let modes = json!({ "arena": mode, "duel": mode, "race": mode });
+    let game = game_with(stack, new_game(name, modes, 3)).await;
+    for tag in ["one", "two"] {
+        let playing = find(stack, &game, HOME, tag).await.expect_ok();
+        game.connect(stack, &playing).await.expect_ok();
+    }
+    find(stack, &game, address(3), "three").await.expect_ok();
+    game
+}
+
+/// What a find of `address(nth)` in `mode` costs `instance`, which refuses it at the limit of lobbies.
+async fn cost_of_refusal(instance: &Instance, game: &TestGame, nth: u8, mode: &str) -> Usage {
+    let authorization = format!("Bearer {}", game.public);
+    let body = json!({ "game_modes": [mode] });
+    let request = event_from(address(nth), &[("authorization", &authorization)], &body, &[]).into();
+    let before = instance.usage();
+    assert!(matches!(instance.call(&request).await, Err(Error::TooManyLobbies)));
+    instance.usage() - before
+}
+
+#[tokio::test]
+async fn a_find_reads_a_limit_that_was_reached_lately_before_it_tries_to_create() {
+    let stack = TestStack::start().await;
+    let game = playing_game(&stack, "lately").await;
+    let instance = stack.instance();
+    let first = cost_of_refusal(&instance, &game, 3, "duel").await;
+    stack.clock.advance(A_WHILE);
+    let later = cost_of_refusal(&instance, &game, 3, "duel").await;
+    let write_units = [first, later].map(|usage| usage.write_units);
+    assert_eq!(write_units, [10.0, 2.0], "only the first has a transaction refused, at six");
+}
+
+#[tokio::test]
+async fn who_may_displace_no_lobby_draws_no_position_in_a_burst_whose_lobby_is_not_there() {
+    let stack = TestStack::start().await;
+    let game = playing_game(&stack, "burst").await;
+    let instance = stack.instance();
+    cost_of_refusal(&instance, &game, 3, "race").await;
+    let beginning = Beginning {
+        key: HeadKey::new(&game.pool("duel", "fra"), &TagDigests::default(), 4),
+        secret: BurstSecret::random(&stack.ambient()),
+        positions: 4,
+        has_parties: false,
+        exhausted: None,
+    };
+    let (first, now) = (LobbyId::from(stack.ambient().uuid()), stack.clock.now());
+    let begun = stack.store().begin_burst(&beginning, &first, A_WHILE, now).await.unwrap();
+    assert!(matches!(begun, BurstOutcome::Begun(_)));
+    let held = cost_of_refusal(&instance, &game, 3, "duel").await;
+    assert_eq!((held.calls, held.write_units), (5, 0.0), "of a client that holds a seat nobody used");
+    let fresh = cost_of_refusal(&instance, &game, 4, "duel").await;
+    assert!(fresh.write_units > 0.0, "{fresh:?}: who may displace one tries to create the next lobby");
 }
