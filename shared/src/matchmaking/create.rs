@@ -111,6 +111,8 @@ impl Matchmaker {
         let allotted_now = async || self.store.allotted_lobbies(&new.pool.namespace_id).await;
         let mut allotted = None;
         let (mut nest, mut drawn, mut may_request) = (None::<Nest>, InVain::default(), true);
+        // Why the client may have no server requested.
+        let mut unrequested = None;
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
             let may_draw = may_request && allotment != Allotment::None;
@@ -133,10 +135,10 @@ impl Matchmaker {
                         chosen = nest.as_ref().map(|nest| nest.server.clone());
                     }
                     // It may take what others drew.
-                    Err(Error::TooManyStartsFromSource { .. })
+                    Err(refusal @ Error::TooManyStartsFromSource { .. })
                         if self.servers.count(&new.placement(), fits) > 0 =>
                     {
-                        may_request = false;
+                        (may_request, unrequested) = (false, Some(refusal));
                         continue;
                     }
                     Err(refusal) => return Err(refusal),
@@ -152,7 +154,10 @@ impl Matchmaker {
                     _ if allotted >= lobby_count_max => return Ok(Attempt::NoCapacity(NoCapacity::AtCap)),
                     // Another request gave some of it back meanwhile.
                     Allotment::None => allotment = Allotment::Singly,
-                    _ => return Ok(Attempt::NoCapacity(NoCapacity::NoServer)),
+                    _ => {
+                        let short = Ok(Attempt::NoCapacity(NoCapacity::NoServer));
+                        return unrequested.map_or(short, Err);
+                    }
                 }
                 continue;
             };
