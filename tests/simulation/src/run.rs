@@ -22,7 +22,7 @@ use crate::{
     model::Failure,
     network::{Network, State, store_over},
     trace::Trace,
-    workload::Workload,
+    workload::{Crowd, Workload},
     world::{Plan, World},
 };
 
@@ -34,6 +34,7 @@ const CLIENTS: u64 = 0x5eed_0f5e_a75e_a7e2;
 const LIVES: u64 = 0x11fe_50f5_e12e_2511;
 const PARTIES: u64 = 0x9a27_1e50_f5ea_7e22;
 const YARD: u64 = 0xca11_ab1e_5e2e_e25f;
+const CROWD: u64 = 0xbad0_c20d_5707_2e5e;
 
 static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
     let template = Template::parse(TEMPLATE).expect("the template");
@@ -114,6 +115,8 @@ async fn play(seed: u64, options: &Options) -> Network {
     plan = plan.with_parties(&mut parties, bias);
     let mut yard = Chance::new(seed ^ YARD);
     plan = plan.with_servers_on_demand(&mut yard, bias);
+    let mut crowd = Chance::new(seed ^ CROWD);
+    plan = plan.with_crowd(&mut crowd, bias);
     plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
     let faults = Faults::drawn(&mut chance).with_bias(bias);
     let database = InProcess::new(tables).expect("tables");
@@ -142,7 +145,7 @@ async fn play(seed: u64, options: &Options) -> Network {
         state.note(&format!("its faults: {faults:?}"));
         state.faults = faults;
     }
-    let chances = (clients, lives, parties, yard);
+    let chances = (clients, lives, parties, yard, Crowd::new(world.plan.crowd, crowd));
     let mut workload =
         Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), chances, bias);
     // Every read must find the world, however stale.

@@ -20,8 +20,10 @@ use super::{
 };
 use model::conditions::Write;
 
+mod crowd;
 mod deeds;
 
+pub(crate) use crowd::Crowd;
 use deeds::{Deed, crossings, deeds, favoured};
 
 /// Clients of a run.
@@ -58,6 +60,7 @@ pub(crate) struct Workload {
     lives: Chance,
     /// Randomness for the sizes of parties.
     parties: Chance,
+    crowd: Crowd,
     /// Times that each server started.
     starts: Vec<u32>,
     /// Requests that game servers sent.
@@ -98,7 +101,7 @@ impl Workload {
         network: Network,
         declared: Arc<BTreeMap<String, FunctionProperties>>,
         mut chance: Chance,
-        (clients, lives, parties, yard): (Chance, Chance, Chance, Chance),
+        (clients, lives, parties, yard, crowd): (Chance, Chance, Chance, Chance, Crowd),
         bias: Option<Write>,
     ) -> Self {
         let deeds = deeds(&mut chance, bias);
@@ -120,6 +123,7 @@ impl Workload {
             clients,
             lives,
             parties,
+            crowd,
             starts: vec![1; servers],
             said: Vec::new(),
             repeatable: Vec::new(),
@@ -188,6 +192,7 @@ impl Workload {
                 _ => self.chance.weighted(&self.deeds),
             };
             self.act(deed, focus.as_ref());
+            self.storm();
             self.repeat();
             self.live();
             self.start_lobbies();
@@ -420,8 +425,8 @@ impl Workload {
         let polls_left = self.chance.permille(crash).then(|| 1 + self.chance.below(40) as u32);
         let namespace = request.namespace;
         let delivery = Delivery { request, instance, handler, polls_left };
-        let (network, world, players) =
-            (self.network.clone(), Arc::clone(&self.world), Arc::clone(&self.players));
+        let seats = self.crowd.seats_of(delivery.request.client).unwrap_or(&self.players);
+        let (network, world, players) = (self.network.clone(), Arc::clone(&self.world), Arc::clone(seats));
         self.running.spawn(async move {
             sleep(Duration::from_millis(delay_ms)).await;
             let Some(answer) = delivery.carry_out(&world, &network).await else { return };

@@ -74,6 +74,8 @@ pub(crate) struct Plan {
     pub(crate) is_slow_to_start: bool,
     /// Game servers that are started on demand, if it has them.
     pub(crate) on_demand: Option<OnDemand>,
+    /// Addresses of a hostile crowd.
+    pub(crate) crowd: u8,
 }
 
 /// One namespace of a world that was made.
@@ -179,6 +181,7 @@ impl Plan {
             has_restarts: false,
             is_slow_to_start,
             on_demand: None,
+            crowd: 0,
         }
     }
 
@@ -238,6 +241,15 @@ impl Plan {
         let on_demand = Some(OnDemand::drawn(chance, bias));
         let servers = if chance.one_in(3) { self.servers } else { Vec::new() };
         Self { servers, has_restarts: false, on_demand, ..self }
+    }
+
+    /// The same with a hostile crowd, or not, as `chance` decides.
+    pub(crate) fn with_crowd(self, chance: &mut Chance, bias: Option<Write>) -> Self {
+        // What is looked for is met more often without.
+        let crowd = if bias.is_none() { chance.weighted(&[(0, 3), (2, 1), (16, 1), (80, 1)]) } else { 0 };
+        // Without a limit for each client, nobody's standing counts.
+        let holds_max = if crowd > 0 && chance.one_in(2) { self.holds_max.min(8) } else { self.holds_max };
+        Self { crowd, holds_max, ..self }
     }
 
     /// The configuration of a version, the first or the second.
