@@ -193,7 +193,8 @@ impl Matchmaker {
 
     /// Whether the burst read leads to a seat: in its first lobby if it began after the search `failed`, for
     /// that may be about to be created, else in a lobby that is there, which costs one consistent read unit.
-    /// Where no lobby can be created, the next ones of a burst have no capacity either.
+    /// One that is not there is created by a client that may displace another, and by nobody if the burst is
+    /// older than the search.
     async fn is_under_way(
         &self,
         search: &Search,

@@ -74,7 +74,7 @@ pub(crate) struct Plan {
     pub(crate) is_slow_to_start: bool,
     /// Game servers that are started on demand, if it has them.
     pub(crate) on_demand: Option<OnDemand>,
-    /// Addresses of a hostile crowd.
+    /// Addresses of a hostile crowd; 0 if there is none.
     pub(crate) crowd: u8,
 }
 
